@@ -1,0 +1,105 @@
+"""The seam: what the plugin needs from whatever keeps the memory.
+
+Recall, capture and the tools speak to a `MemoryStore` and to nothing else. `sdk_store.SDKStore` puts the official
+SDK behind it (hosted, self-hosted or embedded); `testing.ScriptedStore` is the double for tests.
+
+Every method takes exactly one container tag, so that no request can leave a caller's scope, and raises a subclass of
+`ServiceError` when the service does not do what it was asked. No method retries: the caller of the method knows
+whether somebody is waiting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+__all__ = ["Dreaming", "Hit", "MemoryStore", "Profile", "SearchMode"]
+
+Dreaming = Literal["instant", "dynamic"]
+"""When a stored text becomes memories: on its own and at once, or on the service's schedule."""
+
+SearchMode = Literal["memories", "hybrid"]
+"""Search memories alone, or memories and the raw text of stored calls."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is known of a caller without asking a question. Lines of text, most important first."""
+
+    static: tuple[str, ...] = ()
+    """Durable facts."""
+    dynamic: tuple[str, ...] = ()
+    """What happened lately."""
+
+    def __bool__(self) -> bool:
+        return bool(self.static or self.dynamic)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One search result."""
+
+    text: str
+    similarity: float
+    """From 0 to 1."""
+    memory_id: str | None = None
+    """Id that `forget` accepts. None for raw call text, which is part of a document and cannot be forgotten alone."""
+    updated_at: datetime | None = None
+    """When the service last changed it, with time zone."""
+
+
+class MemoryStore(Protocol):
+    """Where memories live. Deadlines in seconds; ids are the service's own unless said otherwise."""
+
+    async def profile(self, tag: str, *, timeout: float) -> Profile:
+        """The caller's profile. A caller nobody knows yet has an empty one; that is no error."""
+        ...
+
+    async def search(
+        self, tag: str, query: str, *, limit: int, threshold: float, mode: SearchMode, timeout: float
+    ) -> list[Hit]:
+        """At most `limit` hits with `similarity >= threshold`, best first."""
+        ...
+
+    async def append(
+        self, tag: str, custom_id: str, text: str, *, dreaming: Dreaming, at: datetime, timeout: float
+    ) -> str | None:
+        """Add `text` to the document with this custom id, creating it if need be.
+
+        `at` is when the text was spoken. Returns the service's id of the document, if it tells.
+        `ServiceError.uncertain` says whether the text may be stored although this raised.
+        """
+        ...
+
+    async def read(self, tag: str, custom_id: str, *, service_id: str | None, timeout: float) -> str | None:
+        """The text the document holds now; None when there is no such document.
+
+        `service_id` is what an earlier `append` returned. Raises `NotImplementedError` when the client cannot read
+        documents at all.
+        """
+        ...
+
+    async def remember(self, tag: str, text: str, *, dreaming: Dreaming, timeout: float) -> str | None:
+        """Store one fact of its own. Returns the service's id of the document that carries it, if it tells."""
+        ...
+
+    async def unremember(self, tag: str, service_id: str, *, timeout: float) -> None:
+        """Delete the document of a remembered fact that has not become a memory yet.
+
+        Raises `NotImplementedError` when the client cannot delete documents.
+        """
+        ...
+
+    async def forget(
+        self, tag: str, *, memory_id: str | None = None, text: str | None = None, timeout: float
+    ) -> bool:
+        """Forget one memory by its id or by its exact text. False when the service says that it forgot nothing.
+
+        Raises `NotFound` when there is no such memory and `Conflict` when it is already forgotten.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections. Safe to call twice."""
+        ...

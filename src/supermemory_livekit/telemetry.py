@@ -1,0 +1,85 @@
+"""What a developer can see of the memory: log lines, counters and spans, none of them holding a caller's words."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from livekit.agents.telemetry import tracer
+
+from .errors import AccessDenied, PaymentRequired, ServiceError
+
+__all__ = ["OutageLog", "Stats", "logger", "span"]
+
+logger = logging.getLogger("supermemory_livekit")
+
+
+@dataclass
+class Stats:
+    """Counters of one call, for programs that watch it. They only grow, except `turns_unwritten`."""
+
+    recalls: int = 0
+    """Recalls started, one per user message."""
+    recalls_late: int = 0
+    """Recalls that were not complete within `recall_timeout`."""
+    recalls_failed: int = 0
+    """Recalls to which the service answered with an error."""
+    recalls_skipped: int = 0
+    """Recalls not waited for because the service owes earlier answers."""
+    turns_captured: int = 0
+    """Turns taken from the conversation."""
+    turns_written: int = 0
+    """Turns the service has acknowledged."""
+    turns_unwritten: int = 0
+    """Turns captured and not acknowledged yet."""
+    turns_dropped: int = 0
+    """Turns given up: the buffer overflowed, or the call ended without a scope."""
+    writes: int = 0
+    """Write requests acknowledged."""
+    writes_failed: int = 0
+    """Write requests that ended in an error, a timeout or a cancellation."""
+
+
+class OutageLog:
+    """Says once that something fails, and once that it works again, however often either happens."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._down = False
+
+    def failed(self, error: BaseException, consequence: str) -> None:
+        """Log the first failure of an outage: ERROR when a person must act, WARNING otherwise."""
+        if self._down:
+            logger.debug("%s still fails: %s", self._what, describe(error))
+            return
+        self._down = True
+        level = logging.ERROR if isinstance(error, (AccessDenied, PaymentRequired)) else logging.WARNING
+        logger.log(level, "%s fails: %s; %s%s", self._what, describe(error), consequence, _advice(error))
+
+    def worked(self) -> None:
+        if self._down:
+            self._down = False
+            logger.info("%s works again", self._what)
+
+
+def describe(error: BaseException) -> str:
+    """The kind of an error, without its text: foreign exceptions may quote the request."""
+    return str(error) if isinstance(error, ServiceError) else type(error).__name__
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, AccessDenied):
+        return " (check SUPERMEMORY_API_KEY, base_url, and whether the key may use this container tag)"
+    if isinstance(error, PaymentRequired):
+        return " (the organisation has no balance left for this operation)"
+    return ""
+
+
+@contextmanager
+def span(name: str, operation: Literal["search_memory", "create_memory", "delete_memory"]) -> Iterator[None]:
+    """A span of LiveKit's tracer, named after the GenAI conventions for memory. Carries no text of the caller."""
+    with tracer.start_as_current_span(name, attributes={"gen_ai.operation.name": operation}):
+        yield
