@@ -1,0 +1,597 @@
+"""SupermemoryLiveKit: the memory of one call. A thin composition; each part does its work in a module of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime, timezone
+from typing import Any
+
+from livekit.agents import Agent, AgentSession, JobContext, get_job_context, llm
+from typing_extensions import Self
+
+from . import realtime
+from .capture import Capture
+from .errors import ConfigurationError
+from .params import InputParams
+from .recall import Recall, Recollection
+from .render import insert, render_block, strip, strip_fenced
+from .scope import (
+    TAG_ATTRIBUTE,
+    Participant,
+    Scope,
+    Scopes,
+    container_tag as safe_tag,
+    may_change_own_metadata,
+    new_session_id,
+    tag_from_participant,
+)
+from .sdk_store import SDKStore, make_client
+from .store import MemoryStore
+from .telemetry import Stats, logger
+from .tools import MemoryTools
+
+__all__ = ["SupermemoryLiveKit"]
+
+FINAL_BUDGET = 8.0
+"""Seconds that `close`, the job's shutdown callback and `aclose()` may take together. A worker that shuts down kills
+a job after `shutdown_process_timeout`, 10 s by default."""
+
+CLOSE_EVENT_WAIT = 2.5
+"""Seconds the shutdown callback waits for the `close` event of a session that still runs. LiveKit gives the last words
+2 s to become a transcript."""
+
+CLOSING_SHARE = 1.5
+"""Seconds of the final budget kept for closing connections, and the embedded service with its pending work."""
+
+
+class SupermemoryLiveKit:
+    """The memory of one caller during one call.
+
+    Create one per call, inside the job. `bind` says whose memory it is, `attach` stores the conversation, and
+    `SupermemoryAgent` (or `enrich` in an agent of your own) recalls before each reply.
+
+    The constructor does no I/O. After set-up nothing here raises into the call: a service that fails costs a reply
+    its memory, never the reply.
+
+    Args:
+        api_key: Supermemory API key. Falls back to `SUPERMEMORY_API_KEY`.
+        base_url: Where Supermemory answers, for a self-hosted API; `"local"` is the embedded service in this process
+            (extra `[local]`). Falls back to `SUPERMEMORY_BASE_URL`, then to the hosted API.
+        container_tag: Whose memory: a stable id of the caller, the one used in the rest of the app. Can be given
+            later with `bind` or `attach`.
+        session_id: Names the call; usually the room's name. The call's document has the custom id `lk-<session_id>`.
+        params: What to recall and how to capture.
+        client: An `AsyncSupermemory` of your own, or any object with the same async methods `add`, `profile`,
+            `search.memories` and `memories.forget`. It is not closed by `aclose()`.
+
+    Raises:
+        ConfigurationError: A parameter is wrong, or there is no key, no client and no base_url.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        container_tag: str | None = None,
+        session_id: str | None = None,
+        params: InputParams | None = None,
+        client: Any | None = None,
+    ) -> None:
+        store: MemoryStore
+        if client is not None:
+            store = SDKStore(client, owns_client=False)
+        else:
+            store = SDKStore(make_client(api_key=api_key, base_url=base_url))
+        self._compose(store, params=params, container_tag=container_tag, session_id=session_id)
+
+    @classmethod
+    def from_store(
+        cls,
+        store: MemoryStore,
+        *,
+        container_tag: str | None = None,
+        session_id: str | None = None,
+        params: InputParams | None = None,
+    ) -> Self:
+        """A memory over a `MemoryStore` of your own, for example `testing.ScriptedStore`."""
+        memory = cls.__new__(cls)
+        memory._compose(store, params=params, container_tag=container_tag, session_id=session_id)
+        return memory
+
+    def _compose(
+        self,
+        store: MemoryStore,
+        *,
+        params: InputParams | None,
+        container_tag: str | None,
+        session_id: str | None,
+    ) -> None:
+        if params is not None and not isinstance(params, InputParams):
+            raise ConfigurationError(f"params takes an InputParams, not {type(params).__name__}")
+        self._params = params or InputParams()
+        self._store = store
+        self._stats = Stats()
+        self._recall = Recall(store, self._params, self._stats)
+        self._capture = Capture(store, self._params, self._stats, clean=strip_fenced)
+        self._tools = MemoryTools(
+            store, tag=lambda: self.container_tag, params=self._params, changed=self._recall.changed
+        )
+        self._scopes = Scopes()
+        self._scope: Scope | None = None
+        self._session_id = session_id
+        self._speaker: str | None = None
+        """Identity of the participant this memory belongs to, once known."""
+        self._by_identity = False
+        """The tag is a participant's identity, for want of the attribute."""
+        self._sessions: list[AgentSession[Any]] = []
+        self._closed: dict[int, asyncio.Event] = {}
+        """Set by the `close` event of an attached session; by its id, while `_sessions` keeps it alive."""
+        self._jobs: list[JobContext] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._said: set[str] = set()
+        self._final_seconds = 0.0
+        self._recalled_for: str | None = None
+        self._last_user_message: str | None = None
+        self._wants_recall = False
+        if container_tag is not None:
+            self.bind(container_tag=container_tag, session_id=session_id)
+
+    # -- whose memory --------------------------------------------------------------------------------------------
+
+    @property
+    def container_tag(self) -> str | None:
+        """The container tag of the bound caller, as it is sent; None before any bind."""
+        return self._scope.container_tag if self._scope else None
+
+    @property
+    def session_id(self) -> str | None:
+        """The session id of the call, as it was given or made; None before any bind."""
+        return self._scope.session_id if self._scope else self._session_id
+
+    @property
+    def stats(self) -> Stats:
+        """Counters of this call. They are live: read them whenever you like."""
+        return self._stats
+
+    def bind(
+        self,
+        *,
+        container_tag: str | None = None,
+        participant: Participant | None = None,
+        session_id: str | None = None,
+    ) -> None:
+        """Say who is on the line.
+
+        An explicit `container_tag` wins; otherwise the participant's attribute `supermemory_container_tag`, or its
+        identity. What is no valid container tag is turned into a stable one (`scope.container_tag`).
+
+        Binding another caller later is possible: turns captured before stay with the caller who said them, and
+        nothing recalled for one is shown to the other.
+
+        Raises:
+            ConfigurationError: Neither a tag nor a participant was given, or the tag is blank.
+        """
+        by_identity = False
+        if container_tag is not None:
+            asked = container_tag
+        elif participant is not None:
+            asked, source = tag_from_participant(participant)
+            by_identity = source == "identity"
+        else:
+            raise ConfigurationError("bind takes a container_tag or a participant")
+        tag = safe_tag(asked)
+        if tag != asked and not by_identity:
+            self._say_once(
+                "tag",
+                "The container tag is not valid (letters, digits, '_', '-', ':', at most 100 characters); "
+                "a stable tag made from it is used",
+            )
+        if session_id is not None:
+            self._session_id = session_id
+        if self._session_id is None or not self._session_id.strip():
+            self._session_id = new_session_id()
+        self._speaker = participant.identity if participant is not None else None
+        self._by_identity = by_identity
+        if participant is not None and may_change_own_metadata(participant):
+            self._say_once(
+                "metadata",
+                "The caller may change their own metadata (canUpdateOwnMetadata), and so the attribute %s: do not "
+                "grant it to callers, or pass container_tag from your backend",
+                TAG_ATTRIBUTE,
+            )
+        self._watch_job()
+        self._use(self._scopes.scope(tag, self._session_id))
+
+    def _use(self, scope: Scope) -> None:
+        another = self._scope is not None and self._scope.container_tag != scope.container_tag
+        self._scope = scope
+        self._capture.bound(scope)
+        self._recall.bind(scope.container_tag)
+        if another:
+            self._recalled_for = None
+            self._in_background(self._show_realtime(None), "Taking memory away from the realtime model")
+
+    # -- recall --------------------------------------------------------------------------------------------------
+
+    async def preload(self, chat_ctx: llm.ChatContext) -> bool:
+        """Put the caller's profile into `chat_ctx`, so that the first words of the agent can use it.
+
+        Waits at most `recall_timeout` seconds. Returns True when something was added; False for a caller nobody
+        knows yet, without a bound caller, in mode "query", and when the service does not answer in time.
+        """
+        strip(chat_ctx)
+        if not self._ready("preload"):
+            return False
+        try:
+            tag = self.container_tag
+            profile = await self._recall.preload()
+            block = self._block(Recollection(profile=profile), "")
+            if block is None or tag != self.container_tag:
+                return False
+            insert(chat_ctx, block)
+        except Exception as error:  # noqa: BLE001 - no memory fault may end the call
+            logger.error("preload failed with %s; the call goes on without it", type(error).__name__)
+            return False
+        return True
+
+    async def enrich(self, chat_ctx: llm.ChatContext) -> None:
+        """Recall for the last user message and put what was found right before it. For use in `llm_node`.
+
+        Works on the copy of the context that LiveKit hands to `llm_node`: memory inserted earlier is taken out first,
+        one new system message is put in, and no other item is touched. Waits at most `recall_timeout` seconds.
+        """
+        self._wants_recall = True
+        strip(chat_ctx)
+        try:
+            message = _last_user_message(chat_ctx)
+            self._recalled_for = message.id if message is not None else self._recalled_for
+            if not self._ready("recall"):
+                return
+            block = await self._recalled_block(message)
+            # An attempt may have enriched the same context while this one waited.
+            strip(chat_ctx)
+            if block is not None:
+                insert(chat_ctx, block)
+        except Exception as error:  # noqa: BLE001 - an exception here would cost the caller the reply
+            logger.error("Recall failed with %s; the reply goes on without it", type(error).__name__)
+
+    async def on_user_turn_completed(self, turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
+        """Recall for a realtime model, from the agent's hook of the same name.
+
+        Realtime models run no `llm_node` and do not see changes of `turn_ctx`, so what was found is pushed to the
+        model's session: as one item of its chat context that is replaced at each turn, or as an addition to its
+        instructions, whichever it accepts. Needs `attach(session)`.
+
+        With any other model use `enrich` in `llm_node`. Called here all the same, it enriches `turn_ctx`, which costs
+        the preemptive generation of each turn.
+        """
+        self._wants_recall = True
+        try:
+            self._recalled_for = new_message.id
+            if not self._ready("recall"):
+                return
+            block = await self._recalled_block(new_message)
+            agent, session = self._current_agent()
+            if agent is not None and realtime.is_realtime(agent, session):
+                await self._show_realtime(block)
+                return
+            self._say_once(
+                "hook",
+                "on_user_turn_completed is for realtime models on an attached session; with other models call "
+                "enrich in llm_node, which keeps preemptive generation",
+            )
+            strip(turn_ctx)
+            if block is not None:
+                insert(turn_ctx, block)
+        except Exception as error:  # noqa: BLE001 - an exception in this hook would drop the caller's turn
+            logger.error("Recall failed with %s; the reply goes on without it", type(error).__name__)
+
+    async def _recalled_block(self, message: llm.ChatMessage | None) -> str | None:
+        tag = self.container_tag
+        text = (message.text_content or "") if message is not None else ""
+        if message is None:
+            found = await self._recall.for_greeting()
+        else:
+            found = await self._recall.for_message(message.id, text)
+        # The caller may have changed while we waited; what was found is then somebody else's.
+        return self._block(found, text) if tag == self.container_tag else None
+
+    def _block(self, found: Recollection, query: str) -> str | None:
+        return render_block(
+            found.profile,
+            found.hits,
+            mode=self._params.mode,
+            limit=self._params.search_limit,
+            now=datetime.now(timezone.utc),
+            query=query,
+        )
+
+    async def _show_realtime(self, block: str | None) -> None:
+        agent, session = self._current_agent()
+        if agent is None or not realtime.is_realtime(agent, session):
+            return
+        if not await realtime.push(agent, session, block) and block is not None:
+            self._say_once(
+                "realtime",
+                "This realtime model accepts no change of its context or instructions during a call: the caller's "
+                "memory comes from preload and the memory tools alone",
+            )
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def tools(self) -> list[llm.Tool | llm.Toolset]:
+        """The tools `search_memories`, `remember` and `forget`, scoped to the bound caller.
+
+        The same objects at every call, so that they can be given to a session and to its agents.
+        """
+        self._wants_recall = True
+        return self._tools.function_tools()
+
+    async def search(self, query: str) -> str:
+        """What the tool `search_memories` answers the model for this query."""
+        return await self._tools.search(query)
+
+    async def remember(self, memory_text: str) -> str:
+        """Store one fact of its own. Returns what the model is told: saved, or plainly NOT saved."""
+        return await self._tools.remember(memory_text)
+
+    async def forget(self, memory_id: str | None = None, memory_text: str | None = None) -> str:
+        """Forget one fact by its id or its exact text. Returns what the model is told."""
+        return await self._tools.forget(memory_id=memory_id, memory_text=memory_text)
+
+    # -- capture -------------------------------------------------------------------------------------------------
+
+    def attach(
+        self,
+        session: AgentSession[Any],
+        *,
+        container_tag: str | None = None,
+        session_id: str | None = None,
+    ) -> None:
+        """Store the conversation of this session, and follow it for recall. Call it before `session.start`.
+
+        What was said is written after each reply of the agent, and what is left when the session closes or the job
+        shuts down. Attaching the same session again changes nothing but the scope.
+        """
+        if container_tag is not None:
+            self.bind(container_tag=container_tag, session_id=session_id)
+        elif session_id is not None:
+            self._session_id = session_id
+            if self._scope is not None:
+                self._use(self._scopes.scope(self._scope.container_tag, session_id))
+        self._watch_job()
+        if any(session is known for known in self._sessions):
+            return
+        self._sessions.append(session)
+        session.on("conversation_item_added", _guarded(self._on_item))
+        session.on("user_state_changed", _guarded(self._on_user_state))
+        closed = self._closed.setdefault(id(session), asyncio.Event())
+        session.on("close", _guarded(lambda _event: closed.set()))
+        session.on("close", _guarded(self._on_close))
+
+    def _on_item(self, event: Any) -> None:
+        item = event.item
+        if item.type != "message" or item.role not in ("user", "assistant"):
+            return
+        if item.role == "user":
+            self._recall.committed(item.id)
+            self._last_user_message = item.id
+        if not self._speaker_is_bound():
+            self._stats.turns_dropped += 1
+            self._say_once(
+                "speaker",
+                "Another participant than the bound caller is on the line: what is said is not stored and nothing is "
+                "recalled until bind names the caller",
+            )
+            return
+        self._final_seconds = 0.0
+        self._capture.record(
+            "caller" if item.role == "user" else "agent",
+            item.text_content or "",
+            at=datetime.fromtimestamp(item.created_at, timezone.utc),
+            scope=self._scope,
+            interrupted=bool(item.interrupted),
+        )
+        if item.role == "assistant":
+            self._check_wiring()
+            self._capture.wake()
+        else:
+            self._refresh_server_side_realtime(item)
+
+    def _on_user_state(self, event: Any) -> None:
+        if event.new_state == "speaking":
+            self._recall.caller_speaks()
+
+    def _on_close(self, event: Any) -> None:
+        self._in_background(self._flush(), "Storing what was left of the call")
+
+    def _check_wiring(self) -> None:
+        """Say once when an agent replied to the caller although nobody asked for recall: a forgotten hook is silent
+        otherwise."""
+        message = self._last_user_message
+        if message is None or message == self._recalled_for or not self._wants_recall:
+            return
+        agent, session = self._current_agent()
+        if agent is not None and realtime.is_realtime(agent, session):
+            return
+        self._say_once(
+            "wiring",
+            "An agent replied without recall: its llm_node does not call `await memory.enrich(chat_ctx)` (a subclass "
+            "of SupermemoryAgent that overrides llm_node calls super().llm_node)",
+        )
+
+    def _refresh_server_side_realtime(self, message: llm.ChatMessage) -> None:
+        """A realtime model that takes turns by itself runs no hook; the next reply gets what bears on these words."""
+        agent, session = self._current_agent()
+        if message.id == self._recalled_for or agent is None or not realtime.is_realtime(agent, session):
+            return
+        if self._wants_recall and self._scope is not None:
+            self._in_background(self._recall_for_realtime(message), "Recall for the realtime model")
+
+    async def _recall_for_realtime(self, message: llm.ChatMessage) -> None:
+        await self._show_realtime(await self._recalled_block(message))
+
+    # -- the end of the call -------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Store what is left and close. Takes at most 8 seconds together with `close` and shutdown; safe twice."""
+        await self._flush()
+        await self._recall.aclose()
+        await self._capture.aclose(0.0)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            await asyncio.wait_for(self._store.aclose(), max(CLOSING_SHARE, self._final_left()))
+        except Exception as error:  # noqa: BLE001 - the call is over, nobody can act on this
+            logger.warning("Closing the memory client failed with %s", type(error).__name__)
+        self._final_seconds += loop.time() - started
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _final_left(self) -> float:
+        return max(0.0, FINAL_BUDGET - CLOSING_SHARE - self._final_seconds)
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            await self._capture.flush(self._final_left())
+        finally:
+            self._final_seconds += loop.time() - started
+
+    def _watch_job(self) -> None:
+        """Flush when the job shuts down: a task that only the close event started would be cancelled with the job."""
+        job = get_job_context(required=False)
+        if job is None or any(job is known for known in self._jobs):
+            return
+        self._jobs.append(job)
+
+        async def store_the_rest_of_the_call() -> None:
+            await self._sessions_closed()
+            await self.aclose()
+
+        job.add_shutdown_callback(store_the_rest_of_the_call)
+        job.room.on("participant_attributes_changed", _guarded(self._on_attributes))
+
+    async def _sessions_closed(self) -> None:
+        """Wait, a moment, for sessions that are closing beside this callback: they still commit the last words."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        running = [session for session in self._sessions if _is_running(session)]
+        waits = [self._closed[id(session)].wait() for session in running]
+        if waits:
+            _, pending = await asyncio.wait(
+                [loop.create_task(wait) for wait in waits], timeout=min(CLOSE_EVENT_WAIT, self._final_left())
+            )
+            for task in pending:
+                task.cancel()
+        self._final_seconds += loop.time() - started
+
+    def _on_attributes(self, changed: dict[str, str], participant: Participant) -> None:
+        """The attribute arrived, or changed, after bind.
+
+        The tag of a call that was bound by the attribute never changes. A call bound by identity, for want of the
+        attribute, is bound again when it arrives, provided that only the backend can have set it.
+        """
+        if self._speaker is None or participant.identity != self._speaker or self._scope is None:
+            return
+        tag = changed.get(TAG_ATTRIBUTE)
+        if not isinstance(tag, str) or not tag.strip() or safe_tag(tag) == self._scope.container_tag:
+            return
+        if self._by_identity and not may_change_own_metadata(participant):
+            logger.info("The attribute %s arrived after bind; the call is bound by it now", TAG_ATTRIBUTE)
+            self.bind(participant=participant, session_id=self._session_id)
+        else:
+            self._say_once(
+                "attribute", "The attribute %s changed after bind; the bound tag stays", TAG_ATTRIBUTE
+            )
+
+    # -- small things --------------------------------------------------------------------------------------------
+
+    def _ready(self, what: str) -> bool:
+        if self._scope is None:
+            self._say_once("unbound", "No caller is bound: %s does nothing until bind is called", what)
+            return False
+        return self._speaker_is_bound()
+
+    def _speaker_is_bound(self) -> bool:
+        """Whether the participant whom the session listens to is the one this memory belongs to.
+
+        A memory bound by tag belongs to whoever is linked first.
+        """
+        for session in self._sessions:
+            identity = _linked_identity(session)
+            if identity is None:
+                continue
+            if self._speaker is None:
+                self._speaker = identity
+            return identity == self._speaker
+        return True
+
+    def _current_agent(self) -> tuple[Agent | None, AgentSession[Any] | None]:
+        for session in reversed(self._sessions):
+            try:
+                return session.current_agent, session
+            except RuntimeError:  # raised by a session that is not running
+                continue
+        return None, None
+
+    def _in_background(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        try:
+            task = asyncio.get_running_loop().create_task(work)
+        except RuntimeError:  # no loop runs: nothing is attached yet that the work could be about
+            work.close()
+            return
+        self._tasks.add(task)
+
+        def finished(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                logger.error("%s failed with %s", what, type(error).__name__)
+
+        task.add_done_callback(finished)
+
+    def _say_once(self, key: str, message: str, *args: object) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            logger.warning(message, *args)
+
+
+def _last_user_message(chat_ctx: llm.ChatContext) -> llm.ChatMessage | None:
+    for item in reversed(chat_ctx.items):
+        if isinstance(item, llm.ChatMessage) and item.role == "user":
+            return item
+    return None
+
+
+def _linked_identity(session: AgentSession[Any]) -> str | None:
+    try:
+        participant = session.room_io.linked_participant
+    except RuntimeError:  # raised by a session without a room
+        return None
+    identity = participant.identity if participant is not None else None
+    # Console and simulated jobs put mocks where a participant would be.
+    return identity if isinstance(identity, str) else None
+
+
+def _is_running(session: AgentSession[Any]) -> bool:
+    try:
+        return session.current_agent is not None
+    except RuntimeError:
+        return False
+
+
+def _guarded(handler: Callable[..., None]) -> Callable[..., None]:
+    """An event handler that cannot hurt the call: LiveKit's emitter re-raises a TypeError into the reply."""
+
+    def guarded(*args: Any) -> None:
+        try:
+            handler(*args)
+        except Exception as error:  # noqa: BLE001
+            logger.error("A memory event handler failed with %s", type(error).__name__)
+
+    return guarded
