@@ -1,0 +1,1 @@
+"""What the tests share: a clock that jumps, sessions to talk to, jobs that end like real ones."""
