@@ -1,0 +1,173 @@
+"""What the service answered, read into the store's own types.
+
+The SDK does not validate answers: it hands out typed objects with missing or wrong fields, plain dicts, or
+text, as they came; clients of other people's making return dicts. An answer of another shape than the API
+describes raises `UnreadableAnswer`; junk among the items of a list is skipped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from .store import Hit, Profile
+
+__all__ = [
+    "UnreadableAnswer",
+    "read_document",
+    "read_documents",
+    "read_forgotten",
+    "read_hits",
+    "read_id",
+    "read_profile",
+]
+
+_DATETIME: TypeAdapter[datetime] = TypeAdapter(datetime)
+
+
+class UnreadableAnswer(Exception):  # noqa: N818 - names what the service gave
+    """A success whose body is not what the API describes."""
+
+
+def read_profile(answer: object) -> Profile:
+    """`{"profile": {"static": [...], "dynamic": [...]}}`; null or absent at any level is a caller not known yet."""
+    profile = _field(_record(answer), "profile")
+    if profile is None:
+        return Profile()
+    _record(profile)
+    return Profile(static=_texts(_field(profile, "static")), dynamic=_texts(_field(profile, "dynamic")))
+
+
+def read_hits(answer: object) -> list[Hit]:
+    """`{"results": [...]}`: every hit that holds text, in the order of the answer."""
+    hits: list[Hit] = []
+    for item in _items(_field(_record(answer), "results")):
+        memory = _text(_field(item, "memory"))
+        text = memory or _text(_field(item, "chunk")) or _chunks_text(_field(item, "chunks"))
+        if text:
+            hits.append(
+                Hit(
+                    text=text,
+                    similarity=_similarity(_field(item, "similarity")),
+                    # Neither a chunk nor a memory put together from several can be forgotten by its id.
+                    memory_id=_text(_field(item, "id")) if memory and not _is_aggregated(item) else None,
+                    updated_at=_datetime(_field(item, "updated_at", "updatedAt")),
+                )
+            )
+    return hits
+
+
+def read_id(answer: object) -> str | None:
+    """The id in the answer to a write; None when a success came without one."""
+    answer = _record(answer)
+    identifier = _text(_field(answer, "id"))
+    if identifier is None and _field(answer, "error"):
+        raise UnreadableAnswer
+    return identifier
+
+
+def read_forgotten(answer: object) -> bool:
+    """Whether the answer says that something was forgotten."""
+    return _field(_record(answer), "forgotten") is True
+
+
+def read_document(answer: object, *, tag: str, custom_id: str) -> str | None:
+    """The content of a document; None when it says that it is another one or another caller's."""
+    answer = _record(answer)
+    if not _is_ours(answer, tag=tag, custom_id=custom_id):
+        return None
+    content = _field(answer, "content")
+    if not isinstance(content, str):
+        # It is there and its text is not told: to call it absent would have its turns written twice.
+        raise UnreadableAnswer
+    return content
+
+
+def read_documents(answer: object, *, tag: str, custom_id: str) -> tuple[str | None, bool]:
+    """One page of a list: the service's id of our document if it is there, and whether the page was empty."""
+    items = _items(_field(_record(answer), "memories", "documents"))
+    for item in items:
+        if _field(item, "custom_id", "customId") == custom_id and _is_ours(
+            item, tag=tag, custom_id=custom_id
+        ):
+            return _text(_field(item, "id")), False
+    return None, not items
+
+
+def _field(record: object, *names: str) -> object:
+    """The first of these fields that is there and not null, of a dict or of a typed object."""
+    for name in names:
+        if isinstance(record, Mapping):
+            value = cast("Mapping[object, object]", record).get(name)
+        else:
+            value = cast(object, getattr(record, name, None))
+        if value is not None:
+            return value
+    return None
+
+
+def _record(answer: object) -> object:
+    """The answer if it can have fields: the SDK hands out text when the service sent a web page."""
+    if isinstance(answer, (str, bytes, int, float, list, tuple)):
+        raise UnreadableAnswer
+    return answer
+
+
+def _items(value: object) -> list[object]:
+    if value is None:
+        return []
+    if not isinstance(value, (list, tuple)):
+        raise UnreadableAnswer
+    return list(cast("list[object] | tuple[object, ...]", value))
+
+
+def _text(value: object) -> str | None:
+    return (value.strip() or None) if isinstance(value, str) else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Lines of a profile: plain strings, or `{"memory": "..."}` as newer services put it."""
+    texts = (_text(item) or _text(_field(item, "memory")) for item in _items(value))
+    return tuple(text for text in texts if text)
+
+
+def _chunks_text(value: object) -> str | None:
+    if not isinstance(value, (list, tuple)):
+        return None
+    return (
+        "\n".join(text for item in _items(cast(object, value)) if (text := _text(_field(item, "content"))))
+        or None
+    )
+
+
+def _similarity(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return 0.0
+    return min(1.0, max(0.0, float(value)))
+
+
+def _is_aggregated(item: object) -> bool:
+    return _field(item, "is_aggregated", "isAggregated") is True
+
+
+def _datetime(value: object) -> datetime | None:
+    if not isinstance(value, (str, datetime)):
+        return None
+    try:
+        moment = _DATETIME.validate_python(value)
+    except ValidationError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _is_ours(document: object, *, tag: str, custom_id: str) -> bool:
+    """False when the document names another custom id or other tags; services may leave both out."""
+    found = _field(document, "custom_id", "customId")
+    if isinstance(found, str) and found != custom_id:
+        return False
+    tags = _field(document, "container_tags", "containerTags")
+    return not isinstance(tags, (list, tuple)) or not tags or tag in tags
