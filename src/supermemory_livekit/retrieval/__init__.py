@@ -1,0 +1,18 @@
+"""Texts and a query in, ranked hits out.
+
+Pure and in memory: no storage, no network, nothing of LiveKit. Vectors come from an `Embedder`; without
+one the same `Index` works on full text alone.
+
+    embedder = load_embedder()                      # None when no model is installed
+    index = Index()
+    index.add([Passage("m1", "Caller lives in Porto.", "memory", at, vector)])
+    index.search("where is my home", query_vector=query_vector, limit=5, threshold=0.1)
+
+`wording` puts texts into the form that is embedded, `words` cuts them into terms, `fulltext` scores terms,
+`embedding` is the model, `index` blends the two.
+"""
+
+from .embedding import Embedder, load_embedder
+from .index import Index, Kind, Passage, Ranked
+
+__all__ = ["Embedder", "Index", "Kind", "Passage", "Ranked", "load_embedder"]

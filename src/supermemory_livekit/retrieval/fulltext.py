@@ -1,0 +1,105 @@
+"""Full text: how much of what a query asks for is said in a passage.
+
+BM25, divided by what a passage of average length with every term of the query would score. So a score
+says how much of the query is covered, whatever the query's length, and can be read without the other
+scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .words import is_identifier, terms
+
+__all__ = ["FullText"]
+
+_SATURATION = 1.2  # BM25 k1
+_LENGTH = 0.4  # BM25 b; facts are short, and a long one is no less about its topic
+_BACKGROUND = (
+    20  # passages that are supposed to exist besides, so that rarity means something among three facts
+)
+_UNSEEN = 0.5  # weight of a term that no passage has: the caller may just use another word
+_IDENTIFIER = 2.5  # weight of a term with digits
+_STEEPNESS = 1.6  # 1 - exp(-s x): half of the query covered gives 0.55, all of it 0.8
+
+
+class FullText:
+    """Terms of passages in numbered slots. Not thread-safe by itself; `Index` holds the lock."""
+
+    def __init__(self) -> None:
+        self._postings: dict[str, dict[int, int]] = {}
+        self._arrays: dict[str, tuple[NDArray[np.intp], NDArray[np.float32]]] = {}
+        self._terms: dict[int, tuple[str, ...]] = {}
+        self._lengths = np.zeros(0, dtype=np.float32)
+        self._total = 0
+
+    def grow(self, capacity: int) -> None:
+        """Make room for slots below `capacity`."""
+        self._lengths = np.concatenate(
+            [self._lengths, np.zeros(capacity - len(self._lengths), dtype=np.float32)]
+        )
+
+    def put(self, slot: int, text: str) -> None:
+        """Keep the terms of `text` in an empty slot."""
+        counts = Counter(terms(text))
+        for term, count in counts.items():
+            self._postings.setdefault(term, {})[slot] = count
+            self._arrays.pop(term, None)
+        self._terms[slot] = tuple(counts)
+        self._lengths[slot] = counts.total()
+        self._total += counts.total()
+
+    def clear(self, slot: int) -> None:
+        """Empty a slot."""
+        for term in self._terms.pop(slot):
+            self._arrays.pop(term, None)
+            holders = self._postings[term]
+            del holders[slot]
+            if not holders:
+                del self._postings[term]
+        self._total -= int(self._lengths[slot])
+        self._lengths[slot] = 0
+
+    def coverage(self, query: str) -> NDArray[np.float32]:
+        """For each slot from 0 to 1: how much of `query` it says. 0 where no term is shared."""
+        scores = np.zeros(len(self._lengths), dtype=np.float32)
+        asked = dict.fromkeys(terms(query))
+        if not asked or not self._terms:
+            return scores
+        average = max(self._total / len(self._terms), 1.0)
+        whole = 0.0
+        for term in asked:
+            found = self._lookup(term)
+            weight = self._weight(term, 0 if found is None else len(found[0]))
+            whole += weight
+            if found is None:
+                continue
+            slots, counts = found
+            damping = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[slots] / average)
+            scores[slots] += weight * counts * (_SATURATION + 1) / (counts + damping)
+        coverage: NDArray[np.float32] = 1 - np.exp(scores * np.float32(-_STEEPNESS / whole))
+        return coverage
+
+    def _lookup(self, term: str) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
+        arrays = self._arrays.get(term)
+        if arrays is None:
+            holders = self._postings.get(term)
+            if holders is None:
+                return None
+            arrays = (
+                np.fromiter(holders.keys(), dtype=np.intp, count=len(holders)),
+                np.fromiter(holders.values(), dtype=np.float32, count=len(holders)),
+            )
+            self._arrays[term] = arrays
+        return arrays
+
+    def _weight(self, term: str, holders: int) -> float:
+        passages = len(self._terms) + _BACKGROUND
+        rarity = math.log(1 + (passages - holders + 0.5) / (holders + 0.5))
+        if is_identifier(term):
+            return rarity * _IDENTIFIER
+        return rarity if holders else rarity * _UNSEEN

@@ -1,0 +1,183 @@
+"""An index of one caller's passages: full text and meaning, blended into one similarity."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .embedding import calibrated
+from .fulltext import FullText
+
+__all__ = ["Index", "Kind", "Passage", "Ranked"]
+
+Kind = Literal["memory", "chunk"]
+"""A fact, or raw text of a call."""
+
+_KINDS: tuple[Kind, ...] = ("memory", "chunk")
+_EMPTY = -1
+
+# How much full text adds to what meaning leaves open. Facts are asked for in other words than they are stored
+# in; call text is remembered by its words.
+_FULLTEXT_SHARE: dict[Kind, float] = {"memory": 0.3, "chunk": 0.7}
+_AGEING = 0.03  # an old passage loses at most this share: enough to settle a tie, not to lift noise
+_AGEING_DAYS = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """One text to be found."""
+
+    key: str
+    text: str
+    kind: Kind
+    at: datetime | None = None
+    """When it was said; without a time zone it is taken as UTC."""
+    vector: NDArray[np.float32] | None = None
+    """One row of `Embedder.embed`; None for full text alone."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One hit."""
+
+    key: str
+    similarity: float
+    """From 0 (nothing in common) to 1. Clearly relevant from about 0.5, unrelated near or below 0.1."""
+
+
+class Index:
+    """Passages by key. Safe for any number of threads: one lock is held for the length of a call."""
+
+    def __init__(self, similarity: Callable[[NDArray[np.float32]], NDArray[np.float32]] = calibrated) -> None:
+        """`similarity` maps cosines to 0..1: `Embedder.similarity` of the model that made the vectors."""
+        self._similarity = similarity
+        self._lock = threading.Lock()
+        self._slots: dict[str, int] = {}
+        self._keys: list[str] = []
+        self._free: list[int] = []
+        self._kinds = np.full(0, _EMPTY, dtype=np.int8)
+        self._times = np.zeros(0, dtype=np.float64)
+        self._orders = np.zeros(0, dtype=np.int64)
+        self._vectors: NDArray[np.float32] | None = None
+        self._has_vector = np.zeros(0, dtype=np.bool_)
+        self._fulltext = FullText()
+        self._order = 0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def add(self, passages: Iterable[Passage]) -> None:
+        """Add passages; one whose key is known takes the place of the old one.
+
+        `ValueError` when vectors differ in length: they are not of one model.
+        """
+        with self._lock:
+            for passage in passages:
+                self._discard(passage.key)
+                self._put(passage)
+
+    def discard(self, key: str) -> None:
+        """Remove the passage with this key, if there is one."""
+        with self._lock:
+            self._discard(key)
+
+    def search(
+        self,
+        query: str,
+        *,
+        query_vector: NDArray[np.float32] | None = None,
+        limit: int,
+        threshold: float,
+        kinds: Collection[Kind] = _KINDS,
+        now: datetime | None = None,
+    ) -> list[Ranked]:
+        """At most `limit` hits with `similarity >= threshold` and above 0, best first, newest of equals
+        first.
+
+        Without `query_vector` full text decides alone. Age counts from `now`, else from the newest passage.
+        """
+        with self._lock:
+            if limit <= 0 or not self._slots:
+                return []
+            scores = self._blend(self._fulltext.coverage(query), self._meaning(query_vector))
+            scores *= self._ageing(now)
+            wanted = np.isin(self._kinds, [_KINDS.index(kind) for kind in kinds])
+            found = np.flatnonzero(wanted & (scores > 0) & (scores >= threshold))
+            best = found[np.lexsort((-self._orders[found], -scores[found]))[:limit]]
+            slots: list[int] = best.tolist()
+            return [Ranked(self._keys[slot], float(scores[slot])) for slot in slots]
+
+    def _meaning(self, query_vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+        if query_vector is None or self._vectors is None:
+            return None
+        cosines = self._vectors @ np.ravel(query_vector)
+        return np.where(self._has_vector, self._similarity(cosines), 0).astype(np.float32)
+
+    def _blend(
+        self, coverage: NDArray[np.float32], meaning: NDArray[np.float32] | None
+    ) -> NDArray[np.float32]:
+        if meaning is None:
+            return coverage
+        share = np.array([_FULLTEXT_SHARE[kind] for kind in _KINDS], dtype=np.float32)[self._kinds]
+        share = np.where(self._has_vector, share, 1).astype(np.float32)
+        return (meaning + (1 - meaning) * share * coverage).astype(np.float32)
+
+    def _ageing(self, now: datetime | None) -> NDArray[np.float32]:
+        newest = _seconds(now) if now is not None else float(np.max(self._times))
+        if newest == -np.inf:
+            return np.ones(len(self._times), dtype=np.float32)
+        days = np.maximum(newest - self._times, 0) / 86_400
+        return (1 - _AGEING * (1 - np.exp(-days / _AGEING_DAYS))).astype(np.float32)
+
+    def _put(self, passage: Passage) -> None:
+        if not self._free:
+            self._grow()
+        slot = self._free.pop()
+        self._slots[passage.key] = slot
+        self._keys[slot] = passage.key
+        self._kinds[slot] = _KINDS.index(passage.kind)
+        self._times[slot] = -np.inf if passage.at is None else _seconds(passage.at)
+        self._order += 1
+        self._orders[slot] = self._order
+        self._fulltext.put(slot, passage.text)
+        if passage.vector is not None:
+            if self._vectors is None:
+                self._vectors = np.zeros((len(self._keys), passage.vector.size), dtype=np.float32)
+            self._vectors[slot] = np.ravel(passage.vector)
+            self._has_vector[slot] = True
+
+    def _discard(self, key: str) -> None:
+        slot = self._slots.pop(key, None)
+        if slot is None:
+            return
+        self._fulltext.clear(slot)
+        self._kinds[slot] = _EMPTY
+        self._times[slot] = -np.inf
+        self._has_vector[slot] = False
+        self._free.append(slot)
+
+    def _grow(self) -> None:
+        before = len(self._keys)
+        after = max(64, before * 2)
+        extra = after - before
+        self._keys.extend([""] * extra)
+        self._kinds = np.concatenate([self._kinds, np.full(extra, _EMPTY, dtype=np.int8)])
+        self._times = np.concatenate([self._times, np.full(extra, -np.inf)])
+        self._orders = np.concatenate([self._orders, np.zeros(extra, dtype=np.int64)])
+        self._has_vector = np.concatenate([self._has_vector, np.zeros(extra, dtype=np.bool_)])
+        if self._vectors is not None:
+            self._vectors = np.concatenate(
+                [self._vectors, np.zeros((extra, self._vectors.shape[1]), dtype=np.float32)]
+            )
+        self._fulltext.grow(after)
+        self._free.extend(range(after - 1, before - 1, -1))
+
+
+def _seconds(at: datetime) -> float:
+    return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp()
