@@ -34,7 +34,7 @@ class UnreadableAnswer(Exception):  # noqa: N818 - names what the service gave
 
 
 def read_profile(answer: object) -> Profile:
-    """`{"profile": {"static": [...], "dynamic": [...]}}`; null or absent at any level is a caller not known yet."""
+    """`{"profile": {"static": [...], "dynamic": [...]}}`; null or absent at any level is empty."""
     profile = _field(_record(answer), "profile")
     if profile is None:
         return Profile()
@@ -71,8 +71,11 @@ def read_id(answer: object) -> str | None:
 
 
 def read_forgotten(answer: object) -> bool:
-    """Whether the answer says that something was forgotten."""
-    return _field(_record(answer), "forgotten") is True
+    """Whether something was forgotten. An answer that says neither is unreadable, not a no."""
+    forgotten = answer if isinstance(answer, bool) else _field(_record(answer), "forgotten")
+    if not isinstance(forgotten, bool):
+        raise UnreadableAnswer
+    return forgotten
 
 
 def read_document(answer: object, *, tag: str, custom_id: str) -> str | None:

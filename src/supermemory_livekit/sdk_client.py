@@ -43,9 +43,9 @@ def make_client(api_key: str | None = None, base_url: str | None = None) -> Asyn
         return _embedded(address[len("local:") :] or None)
     if key is None and address is None:
         raise ConfigurationError(
-            "no memory service: pass api_key (or set SUPERMEMORY_API_KEY) for Supermemory's platform, pass client"
-            ' for one you configured yourself, or pass base_url="local" (or set SUPERMEMORY_BASE_URL) for the'
-            " embedded service, which needs no key"
+            "no memory service: pass api_key (or set SUPERMEMORY_API_KEY) for Supermemory's platform, pass"
+            ' client for one you configured yourself, or pass base_url="local" (or set SUPERMEMORY_BASE_URL)'
+            " for the embedded service, which needs no key"
         )
     url = _checked_url(address or _HOSTED)
     if key is None and url.host == httpx.URL(_HOSTED).host:

@@ -242,8 +242,8 @@ class _Method:
             method = getattr(method, name, None)
         if not callable(method):
             raise ConfigurationError(
-                f"client has no method {path}: pass AsyncSupermemory of supermemory>=3.48,<5, or an object with"
-                " its async methods add, profile, search.memories and memories.forget"
+                f"client has no method {path}: pass AsyncSupermemory of supermemory>=3.48,<5, or an object"
+                " with its async methods add, profile, search.memories and memories.forget"
             )
         self._call = cast("Callable[..., Awaitable[object]]", method)
         self._names = _parameter_names(self._call)
@@ -376,7 +376,7 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _as_prose(text: str) -> str:
-    """The text itself, but a bare link gets a word before it: the service would store the page it leads to."""
+    """The text, but a bare link gets a word before it: the service would store the page it leads to."""
     word = text.strip()
     is_link = "://" in word or word.lower().startswith("www.")
     return f"Link: {word}" if is_link and not any(character.isspace() for character in word) else text
