@@ -1,7 +1,7 @@
 """Reads a stored document as a call, when it is one.
 
-Understood are the lines this package writes, `User:` / `Assistant:` lines, `[role: user] … [user:end]` blocks,
-and JSON lists of `{"role": …, "content": …}`: what clients of this API are known to send.
+Understood are the lines this package writes, `User:` / `Assistant:` lines, `[role: user] … [user:end]`
+blocks, and JSON lists of `{"role": …, "content": …}`: what clients of this API are known to send.
 """
 
 from __future__ import annotations
@@ -105,8 +105,7 @@ def _from_json(text: str) -> Iterator[Line]:
         data = cast(dict[str, Any], data).get("messages")
     if not isinstance(data, list):
         return
-    items: list[Any] = data
-    for item in items:
+    for item in cast(Sequence[Any], data):
         if not isinstance(item, dict):
             continue
         message = cast(dict[str, Any], item)

@@ -71,8 +71,8 @@ class Extractor(Protocol):
     ) -> Changes:
         """Changes that `lines` make to `known`.
 
-        `at` dates lines that carry no time of their own. `before` holds the turns right before `lines`, worked
-        on earlier: they make no facts, but an answer in the first line is understood by the question there.
+        `at` dates lines that carry no time of their own. `before` holds the turns right before `lines`,
+        worked on earlier: they make no facts, but an answer in the first line is understood by the question there.
 
         Raises `ExtractionFailed`.
         """
