@@ -1,0 +1,261 @@
+"""What is said in a call, on its way to the memory: kept under the scope it was spoken in, written in order.
+
+`Capture` takes turns and never makes the call wait; `writer.DocumentWriter` brings those of one document to the
+service. Everything that was spoken is stored, a lone greeting included: that somebody rang and said nothing tells
+something too, and a rule with exceptions could lose words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timezone
+
+from .params import InputParams
+from .scope import Scope
+from .store import MemoryStore
+from .telemetry import Stats, logger
+from .transcript import Role, Turn, fold, is_blank, split_turn, to_stamp_time
+from .writer import CallWrites, DocumentWriter
+
+__all__ = ["MAX_BUFFERED_CHARS", "MAX_BUFFERED_TURNS", "WRITE_TIMEOUT", "Capture"]
+
+WRITE_TIMEOUT = 10.0
+"""Seconds until a write is given up and tried again. Source: specification."""
+
+MAX_BUFFERED_TURNS = 5_000
+MAX_BUFFERED_CHARS = 2_000_000
+"""Most that one call keeps while the service takes nothing: hours of talk without a pause."""
+
+_STOPPING = 1.0
+"""Seconds that a client which swallows cancellation may hold up the end of the call."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+class Capture:
+    """The turns of one call, from the conversation to the store.
+
+    Belongs to the event loop of its call; its methods are not for other threads. Nothing raises into the call.
+
+    Args:
+        store: Where turns go.
+        params: `capture="never"` makes this object ignore everything.
+        stats: Counters that this object keeps: turns and writes. `turns_captured` is the sum of
+            `turns_written`, `turns_unwritten` and what this object adds to `turns_dropped`.
+        clean: Takes recalled memory out of what was said, before anything else happens to it. A turn on which
+            it fails is dropped, since it may hold such text.
+        write_timeout: Seconds per request.
+        max_buffered_turns, max_buffered_chars: When the turns that wait exceed either, the oldest go.
+        now: The time of turns that come without one.
+        jitter: Numbers from 0 to 1 that spread retries of many workers.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        params: InputParams,
+        stats: Stats,
+        *,
+        clean: Callable[[str], str] = str,
+        write_timeout: float = WRITE_TIMEOUT,
+        max_buffered_turns: int = MAX_BUFFERED_TURNS,
+        max_buffered_chars: int = MAX_BUFFERED_CHARS,
+        now: Callable[[], datetime] = _utc_now,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._enabled = params.capture == "always"
+        self._stats = stats
+        self._clean = clean
+        self._now = now
+        self._max_turns = max_buffered_turns
+        self._max_chars = max_buffered_chars
+        self._writes = CallWrites(
+            store,
+            stats,
+            dreaming=params.capture_dreaming,
+            timeout=write_timeout,
+            jitter=jitter,
+            written=self._release,
+        )
+        self._writers: dict[tuple[str, str], DocumentWriter] = {}
+        self._held: list[Turn] = []
+        self._bound = False
+        self._closed = False
+        self._order = 0
+        self._turns = 0
+        self._chars = 0
+        self._flushes = 0
+
+    @property
+    def unwritten(self) -> int:
+        """Turns taken and not acknowledged by the service yet."""
+        return self._turns
+
+    def record(
+        self,
+        role: Role,
+        text: str,
+        *,
+        at: datetime | None = None,
+        scope: Scope | None,
+        interrupted: bool = False,
+    ) -> None:
+        """Take one turn, said at `at` under `scope`. Returns at once and never raises.
+
+        Without a scope it waits for the first `bound`; when there was one already, it belongs to nobody known
+        and is dropped. Blank turns are ignored.
+        """
+        if not self._enabled:
+            return
+        try:
+            text = fold(self._clean(text))
+            if is_blank(text):
+                return
+            turn = Turn(role, text, to_stamp_time(at, self._now()), self._order, interrupted)
+            pieces = split_turn(turn)
+        except Exception as error:  # noqa: BLE001 - an event handler must not hurt the call
+            self._count_lost(1)
+            self._writes.say_once(
+                logging.ERROR, "A turn could not be taken for storing: %s", type(error).__name__
+            )
+            return
+        if self._closed:
+            self._count_lost(1)
+            self._writes.say_once(
+                logging.WARNING, "Something was said after the memory was closed: not stored"
+            )
+            return
+        if scope is None and self._bound:
+            self._count_lost(1)
+            self._writes.say_once(
+                logging.WARNING, "Something was said by a speaker without a scope: not stored"
+            )
+            return
+        self._order += 1
+        self._stats.turns_captured += 1
+        self._turns += 1
+        self._chars += len(text)
+        if scope is None:
+            self._held.extend(pieces)
+        else:
+            self._writer(scope).add(pieces)
+        self._trim()
+        self._stats.turns_unwritten = self._turns
+
+    def bound(self, scope: Scope) -> None:
+        """A caller was bound. The first one gets the turns that were said before."""
+        if not self._bound and self._enabled:
+            self._bound = True
+            if self._held:
+                self._writer(scope).add(self._held)
+                self._held = []
+
+    def wake(self) -> None:
+        """Write what waits, in the background. A document whose last write failed keeps its pause."""
+        if self._closed:
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # no loop runs, so no call does; what waits is written by the next wake or flush
+            return
+        for writer in self._writers.values():
+            writer.wake()
+
+    async def flush(self, timeout: float) -> int:
+        """Write everything that waits, pauses or not, and try again what fails, for `timeout` seconds in all.
+
+        Returns how many turns are still unwritten; they stay in the buffer. Flushes that run at the same time
+        share their work. With `timeout` 0 nothing is started. A cancelled flush leaves the writers at work.
+        """
+        if timeout <= 0 or self._closed:
+            return self._turns
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        self._flushes += 1
+        self._writes.hurry_until = max(self._writes.hurry_until, deadline)
+        try:
+            for writer in self._writers.values():
+                writer.end_pause()
+            while (left := deadline - loop.time()) > 0 and not self._closed:
+                # A loop, because turns, and callers, may be added while the writes run.
+                tasks = [task for writer in self._writers.values() if (task := writer.start()) is not None]
+                if not tasks:
+                    break
+                await asyncio.wait(tasks, timeout=left)
+        finally:
+            self._flushes -= 1
+            if self._flushes == 0:
+                self._writes.hurry_until = 0.0
+        return self._turns
+
+    async def aclose(self, timeout: float) -> None:
+        """Flush, then stop. Says once in the log how much could not be stored. Safe to call twice.
+
+        When it is cancelled nothing is closed or lost, and it can be called again.
+        """
+        await self.flush(timeout)
+        if self._closed:
+            return
+        self._closed = True
+        running = {task for writer in self._writers.values() for task in writer.stop()}
+        if self._held:
+            lost = _count(self._held)
+            logger.warning("The call ended without a caller bound: %d turns are not stored", lost)
+            self._drop(self._held)
+            self._held = []
+        if self._turns:
+            logger.warning("The call ended with %d turns that the memory service did not take", self._turns)
+        if running:
+            await asyncio.wait(running, timeout=_STOPPING)
+
+    def _writer(self, scope: Scope) -> DocumentWriter:
+        key = (scope.container_tag, scope.document_id)
+        if key not in self._writers:
+            self._writers[key] = DocumentWriter(scope, self._writes)
+        return self._writers[key]
+
+    def _trim(self) -> None:
+        """Keep the buffer bounded. What is being sent cannot be taken back, so it is not among what goes."""
+        while self._turns > self._max_turns or self._chars > self._max_chars:
+            waiting = [writer for writer in self._writers.values() if writer.oldest is not None]
+            oldest = min(waiting, key=lambda writer: writer.oldest or self._now(), default=None)
+            if self._held and (oldest is None or oldest.oldest is None or self._held[0].at <= oldest.oldest):
+                order = self._held[0].order
+                self._drop([turn for turn in self._held if turn.order == order])
+                self._held = [turn for turn in self._held if turn.order != order]
+            elif oldest is not None:
+                self._drop(oldest.drop_oldest())
+            else:
+                return
+            self._writes.say_once(
+                logging.WARNING,
+                "More was said than can wait for the memory service: the oldest turns are dropped",
+            )
+
+    def _drop(self, pieces: Sequence[Turn]) -> None:
+        self._stats.turns_dropped += _count(pieces)
+        self._forget(pieces)
+
+    def _release(self, pieces: Sequence[Turn]) -> None:
+        """The service acknowledged these."""
+        self._stats.turns_written += _count(pieces)
+        self._forget(pieces)
+
+    def _forget(self, pieces: Sequence[Turn]) -> None:
+        self._turns -= _count(pieces)
+        self._chars -= sum(len(piece.text) for piece in pieces)
+        self._stats.turns_unwritten = self._turns
+
+    def _count_lost(self, turns: int) -> None:
+        self._stats.turns_captured += turns
+        self._stats.turns_dropped += turns
+
+
+def _count(pieces: Iterable[Turn]) -> int:
+    """Whole turns among the pieces: the last piece stands for its turn."""
+    return sum(piece.part == piece.parts for piece in pieces)

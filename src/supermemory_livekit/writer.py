@@ -1,0 +1,390 @@
+"""Brings the turns of one document to the service: in order, one request at a time, each turn once.
+
+A write that certainly failed puts its turns back. One that may have been stored although nobody said so (no
+answer, a broken connection, a cancellation) keeps its exact lines, and before they are sent again the document
+is read to see which of them it holds. docs/decisions/0005-exactly-once.md has the reasons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import insort
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from .errors import (
+    AccessDenied,
+    PaymentRequired,
+    RateLimited,
+    ServiceError,
+    ServiceTimeout,
+    ServiceUnavailable,
+)
+from .scope import Scope
+from .store import Dreaming, MemoryStore
+from .telemetry import OutageLog, Stats, logger, span
+from .transcript import Line, Turn, marks_in, next_chunk
+
+__all__ = ["CallWrites", "DocumentWriter"]
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 30.0
+"""Seconds between attempts while the service is down, jitter included."""
+
+FIRST_REFUSED_PAUSE = 30.0
+LONGEST_REFUSED_PAUSE = 300.0
+"""Seconds between attempts, before jitter, when only a person can mend it: no balance, or no access."""
+
+LONGEST_HINT = 60.0
+"""Most seconds that `Retry-After` can make a write wait."""
+
+FIRST_HURRIED_PAUSE = 0.25
+LONGEST_HURRIED_PAUSE = 2.0
+"""Seconds between attempts while a flush waits."""
+
+DOUBTFUL_READS = 3
+"""How often a read must be refused, or find no document, until it is believed. An outage is neither.
+
+Source: public reports of a 404 for a document that was added a moment before.
+"""
+
+_UNREADABLE = (
+    "Stored documents cannot be read: a write with an unclear end is sent again and may be stored twice"
+)
+
+T = TypeVar("T")
+
+
+class CallWrites:
+    """What the documents of one call share.
+
+    Args:
+        written: Called with the turns that the service acknowledged.
+        jitter: Numbers from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        stats: Stats,
+        *,
+        dreaming: Dreaming,
+        timeout: float,
+        jitter: Callable[[], float],
+        written: Callable[[Sequence[Turn]], None],
+    ) -> None:
+        self.store = store
+        self.stats = stats
+        self.dreaming: Dreaming = dreaming
+        self.timeout = timeout
+        self.jitter = jitter
+        self.written = written
+        self.hurry_until = 0.0
+        """Loop time until which a flush waits for the writes; 0 when none does."""
+        self._outage = OutageLog("Storing the call")
+        self._refusal = OutageLog("Storing the call")
+        self._failing: set[DocumentWriter] = set()
+        self._said: set[str] = set()
+
+    def failed(self, writer: DocumentWriter, error: Exception) -> None:
+        self._failing.add(writer)
+        log = self._refusal if needs_a_person(error) else self._outage
+        log.failed(error, "what was said is kept and written later")
+
+    def worked(self, writer: DocumentWriter) -> None:
+        """An outage is over when no document of the call fails any more."""
+        self._failing.discard(writer)
+        if not self._failing:
+            self._outage.worked()
+            self._refusal.worked()
+
+    def say_once(self, level: int, message: str, *args: object) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            logger.log(level, message, *args)
+
+    def use_dynamic(self) -> None:
+        if self.dreaming != "dynamic":
+            self.dreaming = "dynamic"
+            logger.warning(
+                "No balance for instant processing (402): the call is processed on the service's default schedule"
+            )
+
+
+def needs_a_person(error: Exception) -> bool:
+    return isinstance(error, (AccessDenied, PaymentRequired))
+
+
+class DocumentWriter:
+    """The turns of one document that the service has not acknowledged, and the task that writes them."""
+
+    def __init__(self, scope: Scope, call: CallWrites) -> None:
+        self._scope = scope
+        self._call = call
+        self._waiting: list[Turn] = []
+        self._sent: list[Line] = []
+        """Lines that the service was given and has not acknowledged. They keep their stamps."""
+        self._due = False
+        """Whether what waits is to be written without another wake."""
+        self._last: datetime | None = None
+        self._begun: int | None = None
+        """`order` of a turn that is partly written: nothing may come between its pieces."""
+        self._receipt: str | None = None
+        self._failures = 0
+        self._hurried_failures = 0
+        self._doubtful_reads = 0
+        self._unreadable = False
+        self._task: asyncio.Task[None] | None = None
+        self._pause: asyncio.TimerHandle | None = None
+        self._requests: set[asyncio.Task[Any]] = set()
+
+    @property
+    def oldest(self) -> datetime | None:
+        """When the first turn that can still be dropped was said."""
+        return self._waiting[0].at if self._waiting else None
+
+    def add(self, pieces: Sequence[Turn]) -> None:
+        """Queue the turns by when they were said: a caller's transcript may come after the reply to it."""
+        for piece in pieces:
+            insort(self._waiting, piece, key=self._place)
+
+    def drop_oldest(self) -> list[Turn]:
+        """Give up the first waiting turn, with all its pieces."""
+        order = self._waiting[0].order
+        dropped = [turn for turn in self._waiting if turn.order == order]
+        del self._waiting[: len(dropped)]
+        return dropped
+
+    def wake(self) -> None:
+        """Write what waits now, unless a pause after a failure runs."""
+        self._due = True
+        self.start()
+
+    def end_pause(self) -> None:
+        """Make the next attempt possible at once."""
+        self._hurried_failures = 0
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+
+    def start(self) -> asyncio.Task[None] | None:
+        """The task that writes what waits; None when there is nothing to do or the writer pauses."""
+        if self._task is not None and not self._task.done():
+            return self._task
+        if self._pause is not None or not (self._waiting or self._sent):
+            return None
+        self._due = True
+        self._task = asyncio.get_running_loop().create_task(self._drain(), name="supermemory-capture")
+        return self._task
+
+    def stop(self) -> set[asyncio.Task[Any]]:
+        """Cancel everything that runs and return it, to be waited for."""
+        self.end_pause()
+        running = {task for task in (self._task, *self._requests) if task is not None and not task.done()}
+        for task in running:
+            task.cancel()
+        return running
+
+    async def _drain(self) -> None:
+        while self._sent or (self._due and self._waiting):
+            error = await self._try_step()
+            if error is None:
+                continue
+            self._due = True
+            self._call.failed(self, error)
+            hurried = self._hurried_pause(error)
+            if hurried is None:
+                self._pause = asyncio.get_running_loop().call_later(self._next_pause(error), self._resume)
+                return
+            await asyncio.sleep(hurried)
+
+    def _resume(self) -> None:
+        self._pause = None
+        self.start()
+
+    async def _try_step(self) -> Exception | None:
+        try:
+            await self._step()
+        except Exception as error:  # noqa: BLE001 - whatever it is, this write failed and the next may not
+            return error
+        return None
+
+    async def _step(self) -> None:
+        """Send one chunk, or what an earlier attempt may have left unsent."""
+        again = bool(self._sent)
+        if again:
+            await self._settle()
+            if not self._sent:
+                return
+        else:
+            self._take()
+        try:
+            receipt = await self._send(self._sent)
+        except ServiceError as error:
+            if not again and not _may_be_stored(error):
+                self._put_back()
+            raise
+        self._receipt = receipt or self._receipt
+        self._acknowledge(self._sent)
+
+    def _take(self) -> None:
+        # From here on the lines count as sent, whatever interrupts the request, cancellation included.
+        self._sent = next_chunk(self._waiting, after=self._last)
+        del self._waiting[: len(self._sent)]
+        self._due = bool(self._waiting)
+        self._doubtful_reads = 0
+        last = self._sent[-1].turn
+        self._begun = last.order if last.part < last.parts else None
+
+    def _put_back(self) -> None:
+        turns = [line.turn for line in self._sent]
+        self._sent = []
+        self._begun = turns[0].order if turns[0].part > 1 else None
+        self._waiting = sorted([*turns, *self._waiting], key=self._place)
+
+    def _place(self, turn: Turn) -> tuple[bool, datetime, int, int]:
+        return turn.order != self._begun, turn.at, turn.order, turn.part
+
+    def _acknowledge(self, lines: Sequence[Line]) -> None:
+        self._last = max([line.stamp for line in lines] + ([self._last] if self._last else []))
+        done = {line.stamp for line in lines}
+        self._sent = [line for line in self._sent if line.stamp not in done]
+        self._failures = self._hurried_failures = 0
+        self._call.written([line.turn for line in lines])
+        self._call.worked(self)
+
+    async def _send(self, lines: Sequence[Line]) -> str | None:
+        dreaming = self._call.dreaming
+        try:
+            return await self._append(lines, dreaming)
+        except PaymentRequired:
+            if dreaming == "dynamic":
+                raise
+            self._call.use_dynamic()
+            return await self._append(lines, "dynamic")
+
+    async def _append(self, lines: Sequence[Line], dreaming: Dreaming) -> str | None:
+        call, scope = self._call, self._scope
+        ended = False
+        try:
+            with span("supermemory.capture", "create_memory"):
+                receipt = await self._bounded(
+                    "append",
+                    lambda: call.store.append(
+                        scope.container_tag,
+                        scope.document_id,
+                        "\n".join(line.text for line in lines),
+                        dreaming=dreaming,
+                        at=lines[0].stamp,
+                        timeout=call.timeout,
+                    ),
+                )
+            ended = True
+        finally:
+            if ended:
+                call.stats.writes += 1
+            else:
+                call.stats.writes_failed += 1
+        return receipt
+
+    async def _settle(self) -> None:
+        """Acknowledge those of the sent lines that the document holds; the others stay, to be sent again.
+
+        Raises when this cannot be found out now. When it can never be found out, all lines are sent again: one
+        that is stored twice can be told by its stamp, a lost one cannot be brought back.
+        """
+        if self._unreadable:
+            return
+        document: str | None = None
+        refusal: Exception | None = None
+        try:
+            document = await self._read()
+        except NotImplementedError:
+            self._unreadable = True
+            self._call.say_once(logging.WARNING, _UNREADABLE)
+            return
+        except (ServiceTimeout, ServiceUnavailable, RateLimited):
+            raise
+        except Exception as error:  # noqa: BLE001 - refused, or an answer that nobody foresaw
+            refusal = error
+        if document is None:
+            self._doubtful_reads += 1
+            if self._doubtful_reads < DOUBTFUL_READS:
+                found = "nothing" if refusal is None else type(refusal).__name__
+                raise ServiceUnavailable(f"reading back what was stored found {found}")
+            if refusal is not None:
+                self._call.say_once(logging.WARNING, _UNREADABLE)
+            return
+        stored = marks_in(document)
+        if found_lines := [line for line in self._sent if line.mark in stored]:
+            self._acknowledge(found_lines)
+
+    async def _read(self) -> str | None:
+        call, scope = self._call, self._scope
+        return await self._bounded(
+            "read",
+            lambda: call.store.read(
+                scope.container_tag, scope.document_id, service_id=self._receipt, timeout=call.timeout
+            ),
+        )
+
+    async def _bounded(self, what: str, request: Callable[[], Awaitable[T]]) -> T:
+        """The answer to a request, within the deadline even when the store does not keep its own.
+
+        Not `asyncio.wait_for`: that waits for a client which swallows cancellation.
+        """
+        task: asyncio.Task[T] = asyncio.ensure_future(_as_coroutine(request))
+        self._requests.add(task)
+        task.add_done_callback(self._request_ended)
+        try:
+            await asyncio.wait([task], timeout=self._call.timeout)
+        finally:
+            if not task.done():
+                task.cancel()
+        if not task.done():
+            raise ServiceTimeout(f"{what} got no answer in time", uncertain=True)
+        if task.cancelled():  # by the client itself; nobody cancelled this call
+            raise ServiceUnavailable(f"{what} was cancelled by the client", uncertain=True)
+        return task.result()
+
+    def _request_ended(self, task: asyncio.Task[Any]) -> None:
+        self._requests.discard(task)
+        if not task.cancelled():
+            task.exception()  # read, or asyncio complains about a request that was given up
+
+    def _hurried_pause(self, error: Exception) -> float | None:
+        """Seconds until the next attempt of a flush; None when it has to do without another."""
+        left = self._call.hurry_until - asyncio.get_running_loop().time()
+        if left <= 0 or needs_a_person(error):
+            return None
+        pause = min(FIRST_HURRIED_PAUSE * 2.0 ** min(self._hurried_failures, 10), LONGEST_HURRIED_PAUSE)
+        self._hurried_failures += 1
+        pause = max(pause, min(_hint(error) or 0.0, left / 2))
+        return pause if pause < left else None
+
+    def _next_pause(self, error: Exception) -> float:
+        """Seconds until the next attempt in the background."""
+        growth = 2.0 ** min(self._failures, 10)
+        self._failures += 1
+        jitter = 1 + self._call.jitter() / 2
+        if needs_a_person(error):
+            return min(FIRST_REFUSED_PAUSE * growth, LONGEST_REFUSED_PAUSE) * jitter
+        hint = _hint(error)
+        if hint is not None:
+            return max(hint, FIRST_PAUSE) * jitter
+        return min(FIRST_PAUSE * growth, LONGEST_PAUSE / 1.5) * jitter
+
+
+async def _as_coroutine(request: Callable[[], Awaitable[T]]) -> T:
+    return await request()
+
+
+def _may_be_stored(error: ServiceError) -> bool:
+    return error.uncertain or isinstance(error, ServiceTimeout)
+
+
+def _hint(error: Exception) -> float | None:
+    hint = error.retry_after if isinstance(error, RateLimited) else None
+    return min(hint, LONGEST_HINT) if hint is not None and hint >= 0 else None
