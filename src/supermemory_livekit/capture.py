@@ -1,8 +1,8 @@
 """What is said in a call, on its way to the memory: kept under the scope it was spoken in, written in order.
 
-`Capture` takes turns and never makes the call wait; `writer.DocumentWriter` brings those of one document to the
-service. Everything that was spoken is stored, a lone greeting included: that somebody rang and said nothing tells
-something too, and a rule with exceptions could lose words.
+`Capture` takes turns and never makes the call wait; `writer.DocumentWriter` brings those of one document to
+the service. Everything that was spoken is stored, a lone greeting included: that somebody rang and was silent
+tells something too, and a rule with exceptions could lose words.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _utc_now() -> datetime:
 class Capture:
     """The turns of one call, from the conversation to the store.
 
-    Belongs to the event loop of its call; its methods are not for other threads. Nothing raises into the call.
+    Belongs to the event loop of its call; not for other threads. Nothing raises into the call.
 
     Args:
         store: Where turns go.

@@ -5,8 +5,8 @@
     [2026-11-29T17:16:40.000Z] Caller (part 2 of 3): ...
 
 The stamp is in UTC with milliseconds and grows strictly within a document, so stamp and role alone identify a
-line. White space inside a turn is folded to single spaces: nothing said can start a line of its own, or forge a
-label.
+line. White space inside a turn is folded to single spaces: nothing said can start a line of its own, or forge
+a label.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Brings the turns of one document to the service: in order, one request at a time, each turn once.
 
 A write that certainly failed puts its turns back. One that may have been stored although nobody said so (no
-answer, a broken connection, a cancellation) keeps its exact lines, and before they are sent again the document
+answer, a broken connection, a cancellation) keeps its exact lines, and before they go out again the document
 is read to see which of them it holds. docs/decisions/0005-exactly-once.md has the reasons.
 """
 
@@ -109,7 +109,7 @@ class CallWrites:
         if self.dreaming != "dynamic":
             self.dreaming = "dynamic"
             logger.warning(
-                "No balance for instant processing (402): the call is processed on the service's default schedule"
+                "No balance for instant processing (402): the call is processed on the default schedule"
             )
 
 
@@ -292,8 +292,8 @@ class DocumentWriter:
     async def _settle(self) -> None:
         """Acknowledge those of the sent lines that the document holds; the others stay, to be sent again.
 
-        Raises when this cannot be found out now. When it can never be found out, all lines are sent again: one
-        that is stored twice can be told by its stamp, a lost one cannot be brought back.
+        Raises when this cannot be found out now. When it can never be found out, all lines are sent again:
+        one that is stored twice can be told by its stamp, a lost one cannot be brought back.
         """
         if self._unreadable:
             return
