@@ -1,0 +1,108 @@
+"""InputParams: what to recall and how to store a call. Checked once, at construction."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+from typing_extensions import Self
+
+from .errors import ConfigurationError
+
+__all__ = ["InputParams"]
+
+
+class InputParams(BaseModel):
+    """Settings of one memory. Frozen and keyword-only; every field has a default.
+
+    Raises:
+        ConfigurationError: A value is of the wrong kind or out of bounds, or there is no such field. The message
+            names the field and what it takes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    mode: Literal["profile", "query", "full"] = "full"
+    """What is recalled before a reply: the caller's profile, what bears on their words, or both ("full")."""
+
+    search_limit: Annotated[int, Field(ge=1, le=100)] = 10
+    """Most search results shown to the model in one turn. From 1 to 100."""
+
+    search_threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
+    """Least similarity of a search result that is shown. From 0 to 1."""
+
+    recall_timeout: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 2.0
+    """Most seconds a reply waits for recall. Above 0, at most 60."""
+
+    capture: Literal["always", "never"] = "always"
+    """Whether the call is stored. "never" leaves recall and the memory tools as they are."""
+
+    capture_dreaming: Literal["instant", "dynamic"] = "instant"
+    """When the stored call becomes memories: each write at once ("instant": usually within a minute, for one more
+    billed operation per write) or on the service's own schedule ("dynamic": usually 10 to 20 minutes)."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _report_as_configuration_error(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        # Pydantic lets any exception through but ValueError and AssertionError, and ConfigurationError is neither.
+        try:
+            return handler(data)
+        except ValidationError as error:
+            problems = [_problem(cls, details) for details in error.errors(include_url=False)]
+            raise ConfigurationError("; ".join(problems)) from None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with the values of `update`, checked as at construction (Pydantic's own checks nothing)."""
+        return type(self)(**{**self.model_dump(), **(update or {})})
+
+
+def _problem(model: type[InputParams], details: ErrorDetails) -> str:
+    """One line on one wrong field."""
+    if not details["loc"]:
+        return f"{model.__name__} takes keyword arguments, not {type(details['input']).__name__}"
+    name = str(details["loc"][0])
+    if name not in model.model_fields:
+        # The value is not shown: a key or a tag may have been passed by mistake.
+        return f"{model.__name__} has no field {name!r}{_hint(name, model.model_fields)}"
+    schema: dict[str, Any] = model.model_json_schema()["properties"][name]
+    given = details["input"]
+    choices = schema.get("enum", [])
+    hint = _hint(given.strip().lower(), choices) if isinstance(given, str) else ""
+    return f"{name} takes {_kind(schema)}, not {_shown(given)}{hint}"
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """What a field takes, read from its JSON schema so that bounds are written down once."""
+    if "enum" in schema:
+        return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
+    kind = {
+        "integer": "a whole number",
+        "number": "a number",
+        "boolean": "True or False",
+        "string": "a string",
+    }
+    words = kind.get(schema.get("type", ""), "another kind of value")
+    if "exclusiveMinimum" in schema:
+        words += f" above {schema['exclusiveMinimum']:g}"
+    if "minimum" in schema:
+        words += f" from {schema['minimum']:g}"
+    if "maximum" in schema:
+        words += f" to {schema['maximum']:g}"
+    return words
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, (int, float, str)):
+        return f"{reprlib.repr(value)} ({type(value).__name__})"
+    return type(value).__name__
+
+
+def _hint(given: str, known: Any) -> str:
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f' (did you mean "{close[0]}"?)' if close else ""
