@@ -20,8 +20,8 @@ class InputParams(BaseModel):
     """Settings of one memory. Frozen and keyword-only; every field has a default.
 
     Raises:
-        ConfigurationError: A value is of the wrong kind or out of bounds, or there is no such field. The message
-            names the field and what it takes.
+        ConfigurationError: A value is of the wrong kind or out of bounds, or there is no such field. The
+            message names the field and what it takes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
@@ -42,13 +42,13 @@ class InputParams(BaseModel):
     """Whether the call is stored. "never" leaves recall and the memory tools as they are."""
 
     capture_dreaming: Literal["instant", "dynamic"] = "instant"
-    """When the stored call becomes memories: each write at once ("instant": usually within a minute, for one more
-    billed operation per write) or on the service's own schedule ("dynamic": usually 10 to 20 minutes)."""
+    """When the stored call becomes memories: each write at once ("instant": usually within a minute, for one
+    more billed operation per write) or on the service's own schedule ("dynamic": usually 10 to 20 minutes)."""
 
     @model_validator(mode="wrap")
     @classmethod
     def _report_as_configuration_error(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        # Pydantic lets any exception through but ValueError and AssertionError, and ConfigurationError is neither.
+        # Pydantic lets any exception through but ValueError and AssertionError; this is neither.
         try:
             return handler(data)
         except ValidationError as error:
@@ -79,20 +79,15 @@ def _kind(schema: Mapping[str, Any]) -> str:
     """What a field takes, read from its JSON schema so that bounds are written down once."""
     if "enum" in schema:
         return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
-    kind = {
-        "integer": "a whole number",
-        "number": "a number",
-        "boolean": "True or False",
-        "string": "a string",
-    }
-    words = kind.get(schema.get("type", ""), "another kind of value")
+    kinds = {"integer": "a whole number", "number": "a number", "boolean": "True or False"}
+    words = [kinds.get(schema.get("type", ""), "another kind of value")]
     if "exclusiveMinimum" in schema:
-        words += f" above {schema['exclusiveMinimum']:g}"
+        words.append(f"above {schema['exclusiveMinimum']:g}")
     if "minimum" in schema:
-        words += f" from {schema['minimum']:g}"
+        words.append(f"from {schema['minimum']:g}")
     if "maximum" in schema:
-        words += f" to {schema['maximum']:g}"
-    return words
+        words.append(f"up to {schema['maximum']:g}")
+    return " ".join(words)
 
 
 def _shown(value: object) -> str:

@@ -1,9 +1,9 @@
 """Whose memory, and which call: container tags and document ids that are safe to send and never shared. Pure.
 
 A value that fits the service's rule is sent as it is. Any other becomes `<readable part>-h<hash of the exact
-value>`. A value that fits the rule and has this form is hashed as well, so that nobody reaches another caller's
-memory by choosing the name that was made for them. Making a value safe is therefore not idempotent: keep the
-original, not the result. (docs/decisions/0001-scope-and-ids.md)
+value>`. A value that fits the rule and has this form is hashed as well, so that nobody reaches another
+caller's memory by choosing the name that was made for them. Making a value safe is therefore not idempotent:
+keep the original, not the result. (docs/decisions/0001-scope-and-ids.md)
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def tag_from_participant(participant: Participant) -> tuple[str, Literal["attrib
     Raises:
         ConfigurationError: There is no such attribute and the identity is blank.
     """
-    # Typed as anything: console and simulated jobs put mocks where a participant would be.
-    attributes: object = participant.attributes
+    # Not what the type says in console and simulated jobs, which put mocks where a participant would be.
+    attributes = cast(object, participant.attributes)
     if isinstance(attributes, Mapping):
         tag = cast("Mapping[str, object]", attributes).get(TAG_ATTRIBUTE)
         if isinstance(tag, str) and tag.strip():
