@@ -1,7 +1,7 @@
 """What the model can do with the memory itself: search it, remember one fact, forget one fact.
 
 Each operation returns the text the model is shown. It never raises into a call, keeps its own deadline, and
-says plainly when a fact is NOT saved or NOT forgotten, so that the agent promises nothing that did not happen.
+says plainly when a fact is NOT saved or NOT forgotten, so that the agent promises nothing that is not so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["MemoryTools"]
 _SEARCH_SECONDS = 5.0
 _WRITE_SECONDS = 10.0
 _GRACE_SECONDS = 0.5
-"""How long a store may be late with its own deadline: a tool that never returns keeps a session from closing."""
+"""How late a store may be with its own deadline: a tool that never returns keeps a session from closing."""
 _FORGET_PAUSES = (0.5, 1.5)
 """Seconds between the attempts to forget a fact that was saved moments ago and is still being processed."""
 _QUERY_CHARACTERS = 1_000
@@ -69,8 +69,8 @@ class _Receipt:
 class MemoryTools:
     """The three memory tools of one call.
 
-    `tag` tells the container tag bound at this moment, None before any bind; an operation works for the tag that
-    it finds when it starts. `changed` is called after whatever may have changed what the service keeps.
+    `tag` tells the container tag bound at this moment, None before any bind; an operation works for the tag
+    that it finds when it starts. `changed` is called after whatever may have changed what the service keeps.
     """
 
     def __init__(
@@ -362,10 +362,10 @@ class MemoryTools:
     def _make_tools(self) -> tuple[llm.Tool | llm.Toolset, ...]:
         @llm.function_tool
         async def search_memories(query: str) -> str:
-            """Look up what is stored about this caller from earlier calls and from this one: facts, preferences,
-            orders, appointments, and the words of past calls. What was recalled already is in your context; use
-            this when that does not answer the caller, before you say that you do not know. Each result is one
-            line; a result that can be forgotten shows its id.
+            """Look up what is stored about this caller from earlier calls and from this one: facts,
+            preferences, orders, appointments, and the words of past calls. What was recalled already is in
+            your context; use this when that does not answer the caller, before you say that you do not
+            know. Each result is one line; a result that can be forgotten shows its id.
 
             Args:
                 query: What to look for: a short question or key words, with the names and things that matter,
@@ -376,9 +376,9 @@ class MemoryTools:
         @llm.function_tool
         async def remember(memory: str) -> str:
             """Save one fact about this caller for later calls. Use it when the caller asks you to remember
-            something, or states a lasting fact, preference or correction. The conversation is stored anyway, so
-            save no small talk and no summaries. The result says whether it is saved; when it is NOT saved, tell
-            the caller.
+            something, or states a lasting fact, preference or correction. The conversation is stored
+            anyway, so save no small talk and no summaries. The result says whether it is saved; when it is
+            NOT saved, tell the caller.
 
             Args:
                 memory: One fact in a short sentence that is clear without the conversation, for example
@@ -388,10 +388,11 @@ class MemoryTools:
 
         @llm.function_tool
         async def forget(memory_id: str | None = None, memory_text: str | None = None) -> str:
-            """Forget one stored fact about this caller, when the caller asks for it. Give its id if you have it:
-            search_memories shows it. Otherwise give the exact text of the fact. When no fact has exactly that
-            text, nothing is deleted and close ones are shown with their ids: ask the caller which one is meant.
-            The result says whether it is forgotten; when it is NOT forgotten, tell the caller.
+            """Forget one stored fact about this caller, when the caller asks for it. Give its id if you
+            have it: search_memories shows it. Otherwise give the exact text of the fact. When no fact has
+            exactly that text, nothing is deleted and close ones are shown with their ids: ask the caller
+            which one is meant. The result says whether it is forgotten; when it is NOT forgotten, tell the
+            caller.
 
             Args:
                 memory_id: Id of the memory, exactly as search_memories shows it.
@@ -449,8 +450,8 @@ def _comparable(text: str) -> str:
 
 def _already_forgotten() -> str:
     return (
-        "Nothing was deleted now: the service says that this memory is already forgotten, or still being saved."
-        " If it comes up again, try again in a minute."
+        "Nothing was deleted now: the service says that this memory is already forgotten, or still being"
+        " saved. If it comes up again, try again in a minute."
     )
 
 
