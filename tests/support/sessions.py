@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,11 +15,11 @@ __all__ = ["say", "started"]
 @asynccontextmanager
 async def started(
     agent: Agent, *, llm: llm.LLM[Any] | llm.RealtimeModel, **options: Any
-) -> AsyncIterator[AgentSession[None]]:
+) -> AsyncGenerator[AgentSession[None]]:
     """A session with `agent` at work and no audio. Closed at the end, whatever happens."""
     session = AgentSession[None](llm=llm, **options)
     try:
-        await asyncio.wait_for(session.start(agent), 20)
+        await asyncio.wait_for(session.start(agent), 20)  # pyright: ignore[reportUnknownMemberType]
         yield session
     finally:
         await asyncio.wait_for(session.aclose(), 20)
@@ -36,4 +36,4 @@ async def say(session: AgentSession[None], text: str, *, timeout: float = 60) ->
 
 
 async def _run(session: AgentSession[None], text: str) -> Any:
-    return await session.run(user_input=text)
+    return await session.run(user_input=text)  # pyright: ignore[reportUnknownVariableType]

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from livekit.agents import Agent, function_tool
+from tests.support.sessions import say, started
 
 from supermemory_livekit.testing import ScriptedLLM, ToolCall
-from tests.support.sessions import say, started
 
 
 async def test_scripted_llm_sees_turns_and_calls_tools() -> None:
@@ -18,6 +18,6 @@ async def test_scripted_llm_sees_turns_and_calls_tools() -> None:
     async with started(Agent(instructions="be kind", tools=[lookup]), llm=model) as session:
         assert await say(session, "where is x") == "there it is"
         assert await say(session, "thanks") == "bye"
-    assert [r.last_user for r in model.requests] == ["where is x", "where is x", "thanks"]
-    assert model.requests[0].tools == ("lookup",)
-    assert "found x" in model.requests[1].text
+    assert [r.last_user for r in model.seen] == ["where is x", "where is x", "thanks"]
+    assert model.seen[0].tools == ("lookup",)
+    assert "found x" in model.seen[1].text

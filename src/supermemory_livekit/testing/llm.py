@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -23,8 +23,8 @@ class ToolCall:
     arguments: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
 
 
-Reply: TypeAlias = "str | ToolCall | Sequence[str | ToolCall]"
-"""What a scripted model says: words, a function call, or several of either in order."""
+Reply: TypeAlias = "str | ToolCall | tuple[str | ToolCall, ...]"
+"""What a scripted model says: words, a function call, or a tuple of several in order."""
 
 ReplyFunction: TypeAlias = "Callable[[llm.ChatContext, list[llm.Tool]], Reply]"
 
@@ -92,9 +92,9 @@ class ScriptedLLM(llm.LLM[Any]):
     """Answers with what `reply` returns for the context and tools of each request.
 
     `reply` is a function, or a list whose entries are used one per request (running out of them is an error
-    that ends the turn), or one fixed reply. Requests are kept in `requests`. The first word comes
-    `first_token` seconds after the request, each later word `pace` seconds after the one before, on the loop's
-    clock.
+    that ends the turn), or one fixed reply. Requests are kept in `seen`. The first word comes
+    `first_token` seconds after the request, each later word `pace` seconds after the one before, on the
+    loop's clock.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ScriptedLLM(llm.LLM[Any]):
         pace: float = 0.0,
     ) -> None:
         super().__init__()
-        self.requests: list[SeenContext] = []
+        self.seen: list[SeenContext] = []
         self.first_token = first_token
         self.pace = pace
         self._reply = reply
@@ -122,7 +122,7 @@ class ScriptedLLM(llm.LLM[Any]):
     @property
     def last(self) -> SeenContext:
         """The newest request."""
-        return self.requests[-1]
+        return self.seen[-1]
 
     def chat(
         self,
@@ -140,7 +140,7 @@ class ScriptedLLM(llm.LLM[Any]):
             tools=tuple(_names(tools)),
             at=asyncio.get_running_loop().time(),
         )
-        self.requests.append(seen)
+        self.seen.append(seen)
         parts = self._parts(chat_ctx, tools)
         return _Stream(self, seen, parts, chat_ctx=chat_ctx, tools=tools, conn_options=conn_options)
 
@@ -171,7 +171,7 @@ class _Stream(llm.LLMStream):
         self._model = model
         self._seen = seen
         self._parts = parts
-        self._number = len(model.requests)
+        self._number = len(model.seen)
 
     async def _run(self) -> None:
         try:
