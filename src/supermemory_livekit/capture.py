@@ -25,7 +25,7 @@ __all__ = ["MAX_BUFFERED_CHARS", "MAX_BUFFERED_TURNS", "WRITE_TIMEOUT", "Capture
 WRITE_TIMEOUT = 10.0
 """Seconds until a write is given up and tried again. Source: specification."""
 
-MAX_BUFFERED_TURNS = 5_000
+MAX_BUFFERED_TURNS = 10_000
 MAX_BUFFERED_CHARS = 2_000_000
 """Most that one call keeps while the service takes nothing: hours of talk without a pause."""
 
