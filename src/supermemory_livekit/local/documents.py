@@ -1,0 +1,164 @@
+"""Storing, changing and deleting texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .faults import AlreadyDone, Missing, TooLarge
+from .filters import matches
+from .records import Document, Memory
+from .schemas import AddDocument, ListDocuments, UpdateDocument
+from .storage import Storage, Writer
+from .texts import now_ms
+
+__all__ = ["Documents", "Stored"]
+
+_MAX_DOCUMENT = 10_000_000
+"""Most characters of one document, all its additions together: weeks of speech."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    id: str
+    status: str
+
+
+class Documents:
+    """Blocks; thread-safe. `wake` is called after work was put into the queue."""
+
+    def __init__(self, storage: Storage, *, dynamic_delay: float, wake: Callable[[], None]) -> None:
+        """`dynamic_delay`: seconds of quiet after which a document stored as `dynamic` becomes memories."""
+        self._storage = storage
+        self._dynamic_delay = round(dynamic_delay * 1000)
+        self._wake = wake
+
+    def add(self, ask: AddDocument) -> Stored:
+        """Store a text. With a custom id that the tag has already, it adds to that document:
+
+        - the same content again changes nothing (`done`),
+        - content that begins with what is stored adds the rest,
+        - anything else is added on a new line.
+        """
+        with self._storage.write(ask.tag) as writer:
+            if ask.entity_context is not None:
+                writer.set_entity_context(ask.entity_context)
+            existing = writer.document_by_custom_id(ask.custom_id) if ask.custom_id else None
+            if existing is None:
+                document = writer.insert_document(
+                    content=ask.content,
+                    custom_id=ask.custom_id,
+                    metadata=ask.metadata or {},
+                    task_type=ask.task_type or "memory",
+                    filepath=ask.filepath,
+                    dated_at=ask.document_date,
+                )
+            else:
+                document = existing
+                added = _addition(existing.content, ask.content)
+                if not added:
+                    return Stored(existing.id, "done")
+                if len(existing.content) + len(added) > _MAX_DOCUMENT:
+                    raise TooLarge("Document too large", "content: the document is full")
+                writer.append(existing, added, metadata=ask.metadata or {}, dated_at=ask.document_date)
+            self._process(writer, document, instant=ask.dreaming == "instant")
+        self._wake()
+        return Stored(document.id, "queued")
+
+    def get(self, key: str) -> tuple[Document, list[Memory]]:
+        """By id or custom id, with the memories made from it."""
+        with self._storage.read(self._tag_of(key)) as container:
+            document = container.document(key)
+            if document is None:
+                raise Missing("Document not found")
+            return document, container.memories_of(document)
+
+    def update(self, key: str, ask: UpdateDocument) -> Stored:
+        """Change metadata and such; content replaces, and what only the old content said is forgotten."""
+        tag = self._tag_of(key)
+        named = ask.container_tag or (ask.container_tags or [tag])[0]
+        if named != tag:
+            raise AlreadyDone("A document cannot be moved to another container tag")
+        with self._storage.write(tag) as writer:
+            document = writer.document(key)
+            if document is None:
+                raise Missing("Document not found")
+            if ask.custom_id is not None:
+                other = writer.document_by_custom_id(ask.custom_id)
+                if other is not None and other.seq != document.seq:
+                    raise AlreadyDone("Another document has this custom id")
+            writer.set_document(
+                document,
+                metadata=ask.metadata,
+                custom_id=ask.custom_id,
+                filepath=ask.filepath,
+                task_type=ask.task_type,
+            )
+            if ask.content is None or ask.content == document.content:
+                return Stored(document.id, document.status)
+            writer.replace(document, ask.content)
+            self._process(writer, document, instant=True)
+        self._wake()
+        return Stored(document.id, "queued")
+
+    def delete(self, key: str) -> None:
+        with self._storage.write(self._tag_of(key)) as writer:
+            document = writer.document(key)
+            if document is None:
+                raise Missing("Document not found")
+            writer.delete_document(document)
+
+    def delete_under(self, tag: str, filepath: str | None) -> int:
+        """Delete all documents of a tag. How many there were."""
+        with self._storage.write(tag) as writer:
+            documents = [found for found in writer.documents() if _under(found, filepath)]
+            for document in documents:
+                writer.delete_document(document)
+        return len(documents)
+
+    def list(self, ask: ListDocuments) -> tuple[list[Document], int]:
+        """One page, and how many there are in all."""
+        with self._storage.read(ask.tag) as container:
+            sort = "createdAt" if ask.sort == "createdAt" else "updatedAt"
+            found = container.documents(
+                sort={"createdAt": "created_at", "updatedAt": "updated_at"}[sort],
+                descending=ask.order == "desc",
+            )
+        found = [document for document in found if _under(document, ask.filepath)]
+        found = [document for document in found if matches(ask.filters, document.metadata)]
+        first = (ask.page - 1) * ask.limit
+        return found[first : first + ask.limit], len(found)
+
+    def processing(self, tag: str) -> list[Document]:
+        """Those not found by meaning yet, or not yet made into memories."""
+        with self._storage.read(tag) as container:
+            return [document for document in container.documents() if document.embedding or document.dreaming]
+
+    def _process(self, writer: Writer, document: Document, *, instant: bool) -> None:
+        now = now_ms()
+        writer.enqueue("embed", now)
+        writer.enqueue("dream", now if instant else now + self._dynamic_delay, document)
+
+    def _tag_of(self, key: str) -> str:
+        tags = self._storage.locate(key)
+        if not tags:
+            raise Missing("Document not found")
+        if len(tags) > 1:
+            raise AlreadyDone(
+                "Several container tags have a document with this custom id; use the document's id"
+            )
+        return tags[0]
+
+
+def _addition(stored: str, content: str) -> str:
+    if content.startswith(stored):
+        return content[len(stored) :]
+    return content if stored.endswith("\n") else "\n" + content
+
+
+def _under(document: Document, filepath: str | None) -> bool:
+    """Exact, or below a path that ends in a slash."""
+    if filepath is None:
+        return True
+    path = document.filepath or ""
+    return path.startswith(filepath) if filepath.endswith("/") else path == filepath

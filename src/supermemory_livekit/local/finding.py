@@ -1,0 +1,214 @@
+"""Search and profile: reading what is known under one tag."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ..retrieval import Index, Kind, Passage
+from .encoder import Encoder
+from .filters import matches
+from .indexes import Indexes, Query
+from .records import Chunk, Document, Memory
+from .schemas import DocumentSearch, Filter, MemorySearch, Profile
+from .storage import Container, Storage
+from .texts import from_ms, iso
+
+__all__ = ["Finder", "FoundDocument", "Hit", "ProfileLines"]
+
+_STATIC_LINES = 50
+_DYNAMIC_LINES = 20
+_QUERY_CHARS = 4_000
+"""A longer question is cut: the model reads no more, and full text gains nothing."""
+
+_KINDS: dict[str, tuple[Kind, ...]] = {
+    "memories": ("memory",),
+    "hybrid": ("memory", "chunk"),
+    "documents": ("chunk",),
+}
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A memory or a piece of stored text, with the documents it comes from and the versions it took the place of."""
+
+    similarity: float
+    memory: Memory | None
+    chunk: Chunk | None
+    documents: tuple[Document, ...]
+    parents: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True)
+class FoundDocument:
+    document: Document
+    score: float
+    chunks: tuple[tuple[Chunk, float], ...]
+    """Matching ones, best first."""
+
+
+@dataclass(frozen=True)
+class ProfileLines:
+    """Lines of text, newest first, each with the date it was said."""
+
+    static: tuple[str, ...]
+    dynamic: tuple[str, ...]
+
+
+class Finder:
+    """Blocks; thread-safe. Never waits for anything that is being stored."""
+
+    def __init__(self, storage: Storage, indexes: Indexes, encoder: Encoder) -> None:
+        self._storage = storage
+        self._indexes = indexes
+        self._encoder = encoder
+
+    def search(self, ask: MemorySearch) -> list[Hit]:
+        """At most `limit` hits with at least the threshold's similarity, best first."""
+        mode = "hybrid" if ask.include.chunks and ask.search_mode == "memories" else ask.search_mode
+        query = self._query(ask.q)
+        with self._storage.read(ask.tag) as container:
+            hits = self._hits(
+                container,
+                query,
+                kinds=_KINDS[mode],
+                limit=ask.limit,
+                threshold=ask.threshold,
+                filters=ask.filters,
+                filepath=ask.filepath,
+                with_sources=ask.include.documents or ask.include.summaries,
+            )
+            if ask.include.forgotten_memories and mode != "documents":
+                forgotten = _forgotten(container, query, ask.threshold)
+                hits = sorted([*hits, *forgotten], key=lambda hit: -hit.similarity)[: ask.limit]
+            if ask.include.related_memories:
+                hits = [_with_parents(container, hit) for hit in hits]
+        return hits
+
+    def facts(self, tag: str, text: str, *, limit: int, threshold: float) -> list[Hit]:
+        """Memories alone."""
+        query = self._query(text)
+        with self._storage.read(tag) as container:
+            return self._hits(container, query, kinds=("memory",), limit=limit, threshold=threshold)
+
+    def search_documents(self, ask: DocumentSearch) -> list[FoundDocument]:
+        """Documents, ranked by their best piece."""
+        query = self._query(ask.q)
+        with self._storage.read(ask.tag) as container:
+            hits = self._hits(
+                container,
+                query,
+                kinds=("chunk",),
+                limit=None,
+                threshold=ask.chunk_threshold,
+                filters=ask.filters,
+                filepath=ask.filepath,
+            )
+        found: dict[int, FoundDocument] = {}
+        for hit in hits:
+            assert hit.chunk is not None
+            document = hit.documents[0]
+            if ask.doc_id is not None and ask.doc_id not in (document.id, document.custom_id):
+                continue
+            before = found.get(document.seq)
+            chunks = (*(before.chunks if before else ()), (hit.chunk, hit.similarity))
+            found[document.seq] = FoundDocument(document, before.score if before else hit.similarity, chunks)
+        return [item for item in found.values() if item.score >= ask.document_threshold][: ask.limit]
+
+    def profile(self, ask: Profile) -> tuple[ProfileLines, list[Hit] | None]:
+        """What holds of a caller, and with `q` also what bears on it. Nobody known yet is empty lines."""
+        query = self._query(ask.q) if ask.q and ask.q.strip() else None
+        with self._storage.read(ask.container_tag) as container:
+            lines = ProfileLines(
+                static=_lines(container, static=True, limit=_STATIC_LINES, filters=ask.filters),
+                dynamic=_lines(container, static=False, limit=_DYNAMIC_LINES, filters=ask.filters),
+            )
+            if query is None:
+                return lines, None
+            hits = self._hits(
+                container, query, kinds=("memory",), limit=10, threshold=ask.threshold, filters=ask.filters
+            )
+        return lines, hits
+
+    def _query(self, text: str) -> Query:
+        text = text[:_QUERY_CHARS]
+        return Query(text, self._encoder.query(text) if text.strip() else None)
+
+    def _hits(
+        self,
+        container: Container,
+        query: Query,
+        *,
+        kinds: Collection[Kind],
+        limit: int | None,
+        threshold: float,
+        filters: Filter | None = None,
+        filepath: str | None = None,
+        with_sources: bool = False,
+    ) -> list[Hit]:
+        narrowed = filters is not None or filepath is not None
+        ranked = self._indexes.search(
+            container, query, kinds=kinds, limit=None if narrowed else limit, threshold=threshold
+        )
+        keys = [
+            (kind, row_id, one.similarity) for one in ranked for kind, _, row_id in [one.key.partition(":")]
+        ]
+        memories = container.memories([row_id for kind, row_id, _ in keys if kind == "memory"])
+        chunks = container.chunks([row_id for kind, row_id, _ in keys if kind == "chunk"])
+        sources: dict[int, list[Document]] = {}
+        if with_sources or filepath is not None:
+            sources = container.sources([memory.seq for memory in memories.values()])
+        documents = container.documents_by_seq({chunk.document_seq for chunk in chunks.values()})
+        hits: list[Hit] = []
+        for _, row_id, similarity in keys:
+            if row_id in memories:
+                memory = memories[row_id]
+                hit = Hit(similarity, memory, None, tuple(sources.get(memory.seq, ())))
+                metadata = memory.metadata
+            elif row_id in chunks and chunks[row_id].document_seq in documents:
+                document = documents[chunks[row_id].document_seq]
+                hit = Hit(similarity, None, chunks[row_id], (document,))
+                metadata = document.metadata
+            else:
+                continue
+            if matches(filters, metadata) and _filed(hit, filepath):
+                hits.append(hit)
+        return hits if limit is None else hits[:limit]
+
+
+def _filed(hit: Hit, filepath: str | None) -> bool:
+    if filepath is None:
+        return True
+    paths = [document.filepath or "" for document in hit.documents]
+    return any(path.startswith(filepath) if filepath.endswith("/") else path == filepath for path in paths)
+
+
+def _lines(container: Container, *, static: bool, limit: int, filters: Filter | None) -> tuple[str, ...]:
+    memories = container.live_memories(static=static, limit=limit if filters is None else -1)
+    kept = [memory for memory in memories if matches(filters, memory.metadata)]
+    return tuple(_dated(memory) for memory in kept[:limit])
+
+
+def _dated(memory: Memory) -> str:
+    prefix = f"[{iso(memory.at)[:10]}] "
+    return memory.text if memory.text.startswith(prefix) else prefix + memory.text
+
+
+def _forgotten(container: Container, query: Query, threshold: float) -> list[Hit]:
+    memories = {memory.id: memory for memory in container.forgotten_memories()}
+    index = Index()
+    index.add([Passage(memory.id, memory.text, "memory", from_ms(memory.at)) for memory in memories.values()])
+    ranked = index.search(query.text, limit=len(memories), threshold=threshold)
+    return [Hit(one.similarity, memories[one.key], None, ()) for one in ranked]
+
+
+def _with_parents(container: Container, hit: Hit) -> Hit:
+    parents: list[Memory] = []
+    parent_id = hit.memory.parent_id if hit.memory else None
+    while parent_id is not None:
+        parent = container.memory(parent_id)
+        if parent is None or parent in parents:
+            break
+        parents.append(parent)
+        parent_id = parent.parent_id
+    return Hit(hit.similarity, hit.memory, hit.chunk, hit.documents, tuple(parents))

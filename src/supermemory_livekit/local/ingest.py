@@ -1,0 +1,276 @@
+"""Turning stored text into vectors and memories, in the background.
+
+One thread with an event loop of its own, so that neither a model that computes nor one that is asked over the network
+ever delays a request. It takes jobs from the queue in the file, its own process's or those a dead one left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Sequence
+
+from .database import StorageError
+from .encoder import Encoder
+from .extraction import Changes, Extractor, Fact, Known, parse_transcript
+from .jobs import Job, JobQueue, LeaseLost
+from .records import Document, NewMemory
+from .storage import Storage, Writer
+from .texts import from_ms, now_ms, to_ms
+
+__all__ = ["Ingest"]
+
+logger = logging.getLogger("supermemory_livekit.local")
+
+_AT_ONCE = 4
+"""Jobs under way at a time: an extractor may spend most of its time waiting for a model."""
+_BATCH = 32
+_CONTEXT_LINES = 4
+"""Turns before the new ones that an extractor is shown, so that it knows what an answer answers."""
+_LONGEST_FACT = 10_000
+"""A text that is no conversation becomes one memory as it is, up to the API's limit for a memory (characters)."""
+
+
+class Ingest:
+    """The worker. `start`, then `wake` whenever there may be work, then `stop`. Thread-safe."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        queue: JobQueue,
+        encoder: Encoder,
+        extractor: Extractor,
+        *,
+        poll: float,
+        heartbeat: float,
+    ) -> None:
+        """`poll`: seconds between looks at the queue for what other processes left. `heartbeat`: between renewals."""
+        self._storage = storage
+        self._queue = queue
+        self._encoder = encoder
+        self._extractor = extractor
+        self._poll = poll
+        self._heartbeat = heartbeat
+        self._thread = threading.Thread(target=self._main, name="supermemory-ingest", daemon=True)
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._woken: asyncio.Event | None = None
+        self._calls = 0
+        self._stopping = False
+        self._quiet = threading.Event()
+        self._failing = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look at the queue now."""
+        with self._lock:
+            self._calls += 1
+            self._quiet.clear()
+            if self._loop is not None and self._woken is not None:
+                self._loop.call_soon_threadsafe(self._woken.set)
+
+    def wait_until_quiet(self, timeout: float) -> bool:
+        """Wait (at most so many seconds) until nothing is due and nothing is being done. Blocks."""
+        return self._quiet.wait(timeout)
+
+    def stop(self, timeout: float) -> bool:
+        """Give back what is being done, and end. Blocks. False when the thread did not end in time."""
+        with self._lock:
+            self._stopping = True
+            if self._loop is not None and self._woken is not None:
+                self._loop.call_soon_threadsafe(self._woken.set)
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _main(self) -> None:
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(self._run(loop))
+        except Exception as error:  # noqa: BLE001 - the last line of defence of a thread nobody awaits
+            logger.error("the ingest worker ended: %s", type(error).__name__)
+        finally:
+            with self._lock:
+                self._loop = None
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    async def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        woken = asyncio.Event()
+        with self._lock:
+            self._loop, self._woken = loop, woken
+        self._load_model()
+        running: set[asyncio.Task[None]] = set()
+        heartbeat = asyncio.ensure_future(self._renew())
+        try:
+            while not self._stopping:
+                woken.clear()
+                with self._lock:
+                    calls = self._calls
+                job = self._claim() if len(running) < _AT_ONCE else None
+                if job is not None:
+                    task = asyncio.ensure_future(self._do(job))
+                    running.add(task)
+                    task.add_done_callback(lambda _: woken.set())
+                    await asyncio.sleep(0)
+                else:
+                    if not running:
+                        self._mark_quiet(calls)
+                    await _either(woken, self._pause())
+                for task in [task for task in running if task.done()]:
+                    running.discard(task)
+                    task.result()
+        finally:
+            heartbeat.cancel()
+            for task in running:
+                task.cancel()
+            await asyncio.gather(heartbeat, *running, return_exceptions=True)
+
+    def _load_model(self) -> None:
+        try:
+            embedder = self._encoder.load()
+            if embedder is not None:
+                for tag in self._storage.outdated_tags(embedder.model_id):
+                    with self._storage.write(tag) as writer:
+                        writer.enqueue("embed", now_ms())
+        except Exception as error:  # noqa: BLE001 - without a model full text still works
+            logger.error(
+                "the embedding model cannot be used: %s; searching by words alone", type(error).__name__
+            )
+
+    def _claim(self) -> Job | None:
+        try:
+            return self._queue.claim()
+        except (sqlite3.Error, StorageError) as error:
+            logger.debug("the queue cannot be read now: %s", type(error).__name__)
+            return None
+
+    def _pause(self) -> float:
+        try:
+            due = self._queue.next_due()
+        except (sqlite3.Error, StorageError):
+            return self._poll
+        if due is None:
+            return self._poll
+        return min(self._poll, max(0.01, (due - now_ms()) / 1000))
+
+    def _mark_quiet(self, calls: int) -> None:
+        with self._lock:
+            if calls == self._calls:
+                self._quiet.set()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._heartbeat)
+            try:
+                self._queue.renew()
+            except (sqlite3.Error, StorageError) as error:
+                logger.debug("leases cannot be renewed now: %s", type(error).__name__)
+
+    async def _do(self, job: Job) -> None:
+        try:
+            await (self._embed(job) if job.kind == "embed" else self._dream(job))
+        except LeaseLost:
+            return
+        except asyncio.CancelledError:
+            self._give_back(job)
+            raise
+        except Exception as error:  # noqa: BLE001 - tried again later, whatever it was
+            # Type only: a foreign message may quote the call.
+            level = logging.DEBUG if self._failing else logging.WARNING
+            logger.log(level, "%s failed: %s; it will be tried again", job.kind, type(error).__name__)
+            self._failing = True
+            self._give_back(job, failed=True)
+        else:
+            self._failing = False
+
+    def _give_back(self, job: Job, *, failed: bool = False) -> None:
+        try:
+            if failed:
+                self._queue.fail(job)
+            else:
+                self._queue.release(job)
+        except (sqlite3.Error, StorageError) as error:
+            logger.debug("a job keeps its lease until that runs out: %s", type(error).__name__)
+
+    async def _embed(self, job: Job) -> None:
+        """Give everything under the tag a vector, a batch at a time, so that searches find it soon."""
+        embedder = self._encoder.embedder
+        while embedder is not None:
+            with self._storage.read(job.tag) as container:
+                batch = container.unembedded(embedder.model_id, _BATCH)
+            if not batch:
+                break
+            vectors = embedder.embed([text for _, _, text in batch])
+            with self._storage.write(job.tag) as writer:
+                self._queue.check(writer, job)
+                writer.set_vectors(list(zip(batch, vectors, strict=True)), embedder.model_id)
+            await asyncio.sleep(0)
+        with self._storage.write(job.tag) as writer:
+            self._queue.finish(writer, job)
+
+    async def _dream(self, job: Job) -> None:
+        """Make memories of what has been added to a document since the last time."""
+        with self._storage.read(job.tag) as container:
+            document = container.document_by_seq(job.document_seq)
+            known = [
+                Known(memory.id, memory.text, memory.static, from_ms(memory.at))
+                for memory in container.live_memories()
+            ]
+        changes = Changes() if document is None else await self._changes(document, known)
+        with self._storage.write(job.tag) as writer:
+            self._queue.check(writer, job)
+            now = writer.document_by_seq(job.document_seq)
+            # Replaced meanwhile: the old content's facts are nobody's any more, and the job is due again.
+            if document is not None and now is not None and now.epoch == document.epoch:
+                _apply(writer, document, changes)
+                writer.set_dreamed(document, len(document.content))
+                writer.enqueue("embed", now_ms())
+            self._queue.finish(writer, job)
+
+    async def _changes(self, document: Document, known: Sequence[Known]) -> Changes:
+        added = document.content[document.dreamed :]
+        if document.task_type == "superrag" or not added.strip():
+            return Changes()
+        at = from_ms(document.dated_at if document.dated_at is not None else document.updated_at)
+        lines = parse_transcript(added)
+        if lines:
+            before = parse_transcript(_tail(document.content[: document.dreamed]))
+            return await self._extractor.extract(lines, known, at=at, before=before)
+        if len(added) <= _LONGEST_FACT:
+            return Changes(add=(Fact(added.strip(), True, at),))
+        return Changes()
+
+
+def _apply(writer: Writer, document: Document, changes: Changes) -> None:
+    now = now_ms()
+    for memory in writer.memories(changes.forget).values():
+        writer.forget(memory, "the caller asked for it")
+    for fact in changes.add:
+        expires = to_ms(fact.expires) if fact.expires is not None else None
+        if fact.text.strip() and (expires is None or expires > now):
+            new = NewMemory(
+                text=fact.text.strip(),
+                static=fact.static,
+                at=min(to_ms(fact.at), now),
+                forget_after=expires,
+                metadata=document.metadata,
+                replaces=fact.replaces,
+            )
+            writer.add_memory(new, document)
+
+
+def _tail(content: str) -> str:
+    return "\n".join(content.rstrip("\n").rsplit("\n", _CONTEXT_LINES)[-_CONTEXT_LINES:])
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, at most so many seconds."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except asyncio.TimeoutError:
+        pass

@@ -1,0 +1,137 @@
+"""Work that waits in the file, so that it outlives the process that was asked for it.
+
+A job is leased before it is done. A process that dies keeps its lease only until it runs out; then the next one takes
+the job over. The result is written in the same transaction that proves the lease is still held, so that a process
+which was merely slow cannot write it a second time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Literal
+
+from .database import Database
+from .storage import Writer
+from .texts import now_ms
+
+__all__ = ["Job", "JobQueue", "LeaseLost"]
+
+
+class LeaseLost(Exception):
+    """Somebody else does the job now, or what it was for is gone. Whatever was prepared is thrown away."""
+
+
+_MAX_DELAY = 600_000
+"""Longest pause (ms) before a job that failed is tried again."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A leased job."""
+
+    seq: int
+    kind: Literal["embed", "dream"]
+    tag: str
+    tag_id: int
+    document_seq: int
+    generation: int
+    attempts: int
+
+
+class JobQueue:
+    """The jobs of all processes on one file. `owner` names this one. Thread-safe; blocks."""
+
+    def __init__(self, database: Database, *, owner: str, lease: float) -> None:
+        """`lease` in seconds."""
+        self._database = database
+        self._owner = owner
+        self._lease = round(lease * 1000)
+
+    def next_due(self) -> int | None:
+        """When the next job can be taken, in milliseconds since 1970; None when there is none."""
+        with self._database.read() as connection:
+            row = connection.execute("SELECT min(max(due_at, lease_until)) AS at FROM jobs").fetchone()
+        return None if row["at"] is None else int(row["at"])
+
+    def pending(self) -> int:
+        """How many jobs are due or being done."""
+        with self._database.read() as connection:
+            return int(
+                connection.execute("SELECT count(*) FROM jobs WHERE due_at<=?", (now_ms(),)).fetchone()[0]
+            )
+
+    def claim(self) -> Job | None:
+        """Lease the job that has been due longest. Under one tag facts are made one document after another, since
+        their order decides which of two is true."""
+        now = now_ms()
+        values = {"now": now, "until": now + self._lease, "owner": self._owner}
+        statement = """SELECT j.*, t.tag FROM jobs j JOIN tags t ON t.id=j.tag_id
+            WHERE j.due_at<=:now AND j.lease_until<=:now AND NOT EXISTS (
+              SELECT 1 FROM jobs o WHERE o.tag_id=j.tag_id AND o.kind=j.kind AND o.lease_until>:now)
+            ORDER BY j.kind='dream', j.due_at, j.seq LIMIT 1"""
+        with self._database.read() as connection:
+            if connection.execute(statement, values).fetchone() is None:
+                return None
+        with self._database.write() as connection:
+            row: sqlite3.Row | None = connection.execute(statement, values).fetchone()
+            if row is None:
+                return None
+            connection.execute(
+                "UPDATE jobs SET owner=:owner, lease_until=:until, attempts=attempts+1 WHERE seq=:seq",
+                {**values, "seq": row["seq"]},
+            )
+        return Job(
+            row["seq"],
+            row["kind"],
+            row["tag"],
+            row["tag_id"],
+            row["document_seq"],
+            row["generation"],
+            row["attempts"] + 1,
+        )
+
+    def renew(self) -> None:
+        """Extend every lease this process holds."""
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE jobs SET lease_until=? WHERE owner=? AND lease_until>?",
+                (now_ms() + self._lease, self._owner, now_ms()),
+            )
+
+    def finish(self, writer: Writer, job: Job) -> None:
+        """Part of the transaction that writes the result. The job stays due when more work came meanwhile."""
+        self.check(writer, job)
+        writer.finish_job(job.seq, job.generation)
+
+    def check(self, writer: Writer, job: Job) -> None:
+        """Raises `LeaseLost` unless this process still holds the job, so that the transaction is rolled back."""
+        if writer.tag_id != job.tag_id or not writer.holds_job(job.seq, self._owner):
+            raise LeaseLost
+
+    def fail(self, job: Job) -> None:
+        """Try again later: after a second, then ever more slowly."""
+        self._release(
+            job, delay=min(1_000 * 2 ** min(job.attempts - 1, 12), _MAX_DELAY), attempts=job.attempts
+        )
+
+    def release(self, job: Job) -> None:
+        """Give it back untouched."""
+        self._release(job, delay=0, attempts=job.attempts - 1)
+
+    def _release(self, job: Job, *, delay: int, attempts: int) -> None:
+        with self._database.write() as connection:
+            connection.execute(
+                """UPDATE jobs SET owner=NULL, lease_until=0,
+                attempts=CASE WHEN generation=:generation THEN :attempts ELSE 0 END,
+                due_at=CASE WHEN generation=:generation AND :delay>0 THEN :due ELSE due_at END
+                WHERE seq=:seq AND owner=:owner""",
+                {
+                    "generation": job.generation,
+                    "attempts": attempts,
+                    "delay": delay,
+                    "due": now_ms() + delay,
+                    "seq": job.seq,
+                    "owner": self._owner,
+                },
+            )

@@ -1,0 +1,379 @@
+"""What clients may send: the request bodies of Supermemory's v3/v4 API, as far as this service speaks it.
+
+Unknown keys are refused, as the API's contract has it, so that a misspelt option is an error and not a surprise.
+Every body that touches stored text names exactly one container tag: this service has no way to ask for everything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, model_validator
+from pydantic.alias_generators import to_camel
+from typing_extensions import Self
+
+from .texts import parse_time, to_ms
+
+__all__ = [
+    "AddDocument",
+    "AllOf",
+    "AnyOf",
+    "BatchAdd",
+    "BulkDelete",
+    "Condition",
+    "CreateMemories",
+    "DocumentSearch",
+    "Filter",
+    "ForgetMatching",
+    "ForgetMemory",
+    "Include",
+    "ListDocuments",
+    "ListMemories",
+    "MemorySearch",
+    "NewMemoryItem",
+    "Profile",
+    "TagQuery",
+    "UpdateDocument",
+    "UpdateMemory",
+]
+
+MAX_CONTENT = 1_000_000
+"""Most bytes (UTF-8) of a text, as the API has it."""
+
+Tag = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[a-zA-Z0-9_:-]+$")]
+CustomId = Annotated[str, Field(min_length=1, max_length=255)]
+EntityContext = Annotated[str, Field(max_length=1500)]
+Dreaming = Literal["instant", "dynamic"]
+TaskType = Literal["memory", "superrag"]
+MetadataValue = Union[StrictStr, bool, int, Annotated[float, Field(allow_inf_nan=False)], list[str]]
+MetadataMap = dict[str, MetadataValue]
+Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Flag = Union[bool, Literal["true", "false"]]
+
+
+def _content(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must hold something")
+    if len(text) > MAX_CONTENT or len(text.encode()) > MAX_CONTENT:
+        raise ValueError(f"must be at most {MAX_CONTENT} bytes")
+    return text
+
+
+def _moment(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return to_ms(parse_time(value))
+    except (ValueError, OverflowError):
+        raise ValueError("must be YYYY-MM-DD or an ISO 8601 timestamp") from None
+
+
+def _count(value: object) -> object:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        return int(value)
+    return value
+
+
+def _filter(value: object) -> object:
+    """A filter may come as a JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("must be a filter, or a filter as JSON") from None
+
+
+Content = Annotated[str, AfterValidator(_content)]
+Moment = Annotated[int, BeforeValidator(_moment)]
+"""Milliseconds since 1970; on the wire a date or a timestamp."""
+Page = Annotated[int, BeforeValidator(_count), Field(ge=1, le=1_000_000)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", strict=True, frozen=True, hide_input_in_errors=True
+    )
+
+
+class Condition(_Body):
+    """One condition on one key of the metadata."""
+
+    key: str
+    value: str
+    filter_type: Literal["metadata", "numeric", "array_contains", "string_contains"] = "metadata"
+    negate: Flag = False
+    ignore_case: Flag = False
+    numeric_operator: Literal[">", "<", ">=", "<=", "="] = "="
+
+    @property
+    def negated(self) -> bool:
+        return self.negate in (True, "true")
+
+    @property
+    def ignores_case(self) -> bool:
+        return self.ignore_case in (True, "true")
+
+
+class AllOf(_Body):
+    parts: list[Filter] = Field(alias="AND")
+
+
+class AnyOf(_Body):
+    parts: list[Filter] = Field(alias="OR")
+
+
+Filter = Union[AllOf, AnyOf, Condition]
+Filters = Annotated[Filter, BeforeValidator(_filter)]
+
+
+class _Tagged(_Body):
+    """A body with exactly one tag, given as `containerTag` or as a `containerTags` of one."""
+
+    container_tag: Tag | None = None
+    container_tags: Annotated[list[Tag], Field(min_length=1, max_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_tag(self) -> Self:
+        given = {*(self.container_tags or ()), *([self.container_tag] if self.container_tag else ())}
+        if len(given) != 1:
+            raise ValueError("containerTag: exactly one container tag is required")
+        return self
+
+    @property
+    def tag(self) -> str:
+        return self.container_tag or (self.container_tags or [""])[0]
+
+
+class _DocumentFields(_Body):
+    metadata: MetadataMap | None = None
+    task_type: TaskType | None = None
+    filepath: str | None = None
+    filter_by_metadata: MetadataMap | None = None
+    entity_context: EntityContext | None = None
+    dreaming: Dreaming | None = None
+    document_date: Moment | None = None
+
+
+class AddDocument(_Tagged, _DocumentFields):
+    """`POST /v3/documents`."""
+
+    content: Content
+    custom_id: CustomId | None = None
+
+
+class BatchItem(_DocumentFields):
+    content: Content
+    custom_id: CustomId | None = None
+    container_tag: Tag | None = None
+    container_tags: Annotated[list[Tag], Field(min_length=1, max_length=1)] | None = None
+
+
+class BatchAdd(_DocumentFields):
+    """`POST /v3/documents/batch`. What stands beside `documents` holds for each that does not say otherwise."""
+
+    documents: (
+        Annotated[list[BatchItem], Field(min_length=1, max_length=600)]
+        | Annotated[list[Content], Field(min_length=1, max_length=600)]
+    )
+    container_tag: Tag | None = None
+    container_tags: Annotated[list[Tag], Field(min_length=1, max_length=1)] | None = None
+    content: None = None
+
+    def items(self) -> list[AddDocument]:
+        """Raises pydantic's `ValidationError` when one has no tag."""
+        shared = self.model_dump(by_alias=True, exclude_unset=True, exclude={"documents", "content"})
+        return [AddDocument.model_validate(_merged(shared, item)) for item in self.documents]
+
+
+class UpdateDocument(_Body):
+    """`PATCH /v3/documents/{id}`. Content replaces; a tag may be named but not changed."""
+
+    content: Content | None = None
+    custom_id: CustomId | None = None
+    container_tag: Tag | None = None
+    container_tags: Annotated[list[Tag], Field(min_length=1, max_length=1)] | None = None
+    metadata: MetadataMap | None = None
+    task_type: TaskType | None = None
+    filepath: str | None = None
+    filter_by_metadata: MetadataMap | None = None
+
+
+class _Listing(_Body):
+    container_tags: Annotated[list[Tag], Field(min_length=1, max_length=1)]
+    filters: Filters | None = None
+    page: Page = 1
+    order: Literal["asc", "desc"] = "desc"
+    sort: Literal["createdAt", "updatedAt"] = "createdAt"
+
+    @property
+    def tag(self) -> str:
+        return self.container_tags[0]
+
+
+class ListDocuments(_Listing):
+    """`POST /v3/documents/list`."""
+
+    limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=200)] = 10
+    include_content: bool = False
+    filepath: str | None = None
+
+
+class ListMemories(_Listing):
+    """`POST /v4/memories/list`."""
+
+    limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=1100)] = 10
+
+
+class TagQuery(_Body):
+    """The query of `GET /v3/documents/processing`."""
+
+    container_tags: Tag
+
+
+class BulkDelete(_Body):
+    """`DELETE /v3/documents/bulk`."""
+
+    ids: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
+    container_tags: Annotated[list[Tag], Field(min_length=1)] | None = None
+    filepath: str | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.ids is None and self.container_tags is None:
+            raise ValueError("either 'ids' or 'containerTags' must be provided")
+        return self
+
+
+class Include(_Body):
+    documents: bool = False
+    summaries: bool = False
+    related_memories: bool = False
+    forgotten_memories: bool = False
+    chunks: bool = False
+
+
+class MemorySearch(_Tagged):
+    """`POST /v4/search`."""
+
+    q: Annotated[str, Field(min_length=1)]
+    search_mode: Literal["memories", "hybrid", "documents"] = "memories"
+    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    threshold: Unit = 0.6
+    filters: Filters | None = None
+    include: Include = Include()
+    rerank: bool = False
+    aggregate: bool = False
+    rewrite_query: bool = False
+    filepath: str | None = None
+
+
+class DocumentSearch(_Tagged):
+    """`POST /v3/search`."""
+
+    q: Annotated[str, Field(min_length=1)]
+    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    chunk_threshold: Unit = 0.0
+    document_threshold: Unit = 0.0
+    doc_id: Annotated[str, Field(max_length=255)] | None = None
+    filters: Filters | None = None
+    include_full_docs: bool = False
+    include_summary: bool = False
+    only_matching_chunks: bool = True
+    rerank: bool = False
+    rewrite_query: bool = False
+    categories_filter: list[str] | None = None
+    filepath: str | None = None
+
+
+class Profile(_Body):
+    """`POST /v4/profile`."""
+
+    container_tag: Tag
+    q: str | None = None
+    threshold: Unit = 0.6
+    filters: Filters | None = None
+    include: list[Literal["static", "dynamic", "buckets"]] = ["static", "dynamic", "buckets"]
+    buckets: list[str] | None = None
+
+
+class TemporalContext(_Body):
+    document_date: Moment | None = None
+    event_date: list[str] | None = None
+
+
+class NewMemoryItem(_Body):
+    content: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_content)]
+    is_static: bool = False
+    metadata: MetadataMap | None = None
+    forget_after: Moment | None = None
+    forget_reason: str | None = None
+    temporal_context: TemporalContext | None = None
+
+
+class CreateMemories(_Body):
+    """`POST /v4/memories`."""
+
+    container_tag: Tag
+    memories: Annotated[list[NewMemoryItem], Field(min_length=1, max_length=100)]
+
+
+class _OneMemory(_Body):
+    container_tag: Tag
+    id: str | None = None
+    content: str | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not self.id and not (self.content or "").strip():
+            raise ValueError("either 'id' or 'content' is required")
+        return self
+
+
+class ForgetMemory(_OneMemory):
+    """`DELETE /v4/memories`."""
+
+    reason: str | None = None
+
+
+class UpdateMemory(_OneMemory):
+    """`PATCH /v4/memories`."""
+
+    new_content: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_content)]
+    metadata: MetadataMap | None = None
+    forget_after: Moment | None = None
+    forget_reason: str | None = None
+    temporal_context: TemporalContext | None = None
+
+
+class ForgetMatching(_Body):
+    """`POST /v4/memories/forget-matching`."""
+
+    container_tag: Tag
+    query: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    ids: Annotated[list[str], Field(min_length=1, max_length=500)] | None = None
+    dry_run: bool = False
+    threshold: Unit = 0.5
+    max_forget: Annotated[int, Field(ge=1, le=500)] = 100
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if (self.query is None) is (self.ids is None):
+            raise ValueError("exactly one of 'query' and 'ids' is required")
+        return self
+
+
+def _merged(shared: dict[str, Any], item: BatchItem | str) -> dict[str, Any]:
+    own = {"content": item} if isinstance(item, str) else item.model_dump(by_alias=True, exclude_unset=True)
+    if own.get("containerTag") or own.get("containerTags"):
+        shared = {key: value for key, value in shared.items() if key not in ("containerTag", "containerTags")}
+    return {**shared, **own}
+
+
+AllOf.model_rebuild()
+AnyOf.model_rebuild()
