@@ -7,6 +7,7 @@ addition to its instructions. The model says in its capabilities which of the tw
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from livekit.agents import Agent, AgentSession, llm
 from livekit.agents.types import NotGiven
@@ -21,7 +22,7 @@ ITEM_ID = f"{ITEM_ID_PREFIX}realtime"
 """One id for the whole call: the session replaces the item in place instead of collecting one per turn."""
 
 
-def realtime_model(agent: Agent, session: AgentSession | None) -> llm.RealtimeModel | None:
+def realtime_model(agent: Agent, session: AgentSession[Any] | None) -> llm.RealtimeModel | None:
     """The realtime model this agent speaks with, if it does: its own, else the one of its session."""
     model = agent.llm
     if isinstance(model, NotGiven):
@@ -29,11 +30,11 @@ def realtime_model(agent: Agent, session: AgentSession | None) -> llm.RealtimeMo
     return model if isinstance(model, llm.RealtimeModel) else None
 
 
-def is_realtime(agent: Agent, session: AgentSession | None) -> bool:
+def is_realtime(agent: Agent, session: AgentSession[Any] | None) -> bool:
     return realtime_model(agent, session) is not None
 
 
-async def push(agent: Agent, session: AgentSession | None, block: str | None) -> bool:
+async def push(agent: Agent, session: AgentSession[Any] | None, block: str | None) -> bool:
     """Show the model this block in place of the one before; None takes it away.
 
     Returns False when the model accepts no change during a call.
