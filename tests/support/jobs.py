@@ -87,4 +87,8 @@ def job(**options: Any) -> Generator[Job]:
     Enter it inside the running loop: tasks that run before are not the job's, and outlive it.
     """
     with fake_job_context(**options) as context:
-        yield Job(context, before=asyncio.all_tasks())
+        try:
+            yield Job(context, before=asyncio.all_tasks())
+        finally:
+            # a real job removes its directory when its process ends; a fake one leaves that to nobody
+            context._tempdir.cleanup()  # pyright: ignore[reportPrivateUsage]

@@ -1,8 +1,8 @@
 """Doubles for testing voice agents with memory: no network, no key, no model, no sleeping.
 
 `ScriptedStore` stands where Supermemory stands, `FaultyTransport` on the wire to it, `ScriptedLLM` and
-`ScriptedRealtimeModel` where the model stands. All record what reached them. `ScriptedCaller` makes a call with
-timing. Everything runs on the loop's clock, so a test with a virtual clock need not wait.
+`ScriptedRealtimeModel` where the model stands. All record what reached them. `ScriptedCaller` makes a call
+with timing. Everything runs on the loop's clock, so a test with a virtual clock need not wait.
 """
 
 from .caller import ScriptedCaller

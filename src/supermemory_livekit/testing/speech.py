@@ -227,49 +227,85 @@ class Subtitles(io.TextOutput):
 
 
 class Loudspeaker(io.AudioOutput):
-    """Plays a reply in real time, and knows how much of it was heard when it is cut off."""
+    """Plays a reply in real time, and knows how much of it was heard when it is cut off.
+
+    It can pause, like the output to a room: LiveKit pauses a reply when it detects the caller's voice, and
+    cuts it off when words come.
+    """
 
     def __init__(self, subtitles: Subtitles, *, word_seconds: Callable[[], float]) -> None:
         super().__init__(
             label="scripted loudspeaker",
-            capabilities=io.AudioOutputCapabilities(pause=False),
+            capabilities=io.AudioOutputCapabilities(pause=True),
             sample_rate=SAMPLE_RATE,
         )
         self._subtitles = subtitles
         self._word_seconds = word_seconds
-        self._started: float | None = None
-        self._seconds = 0.0
+        self._pushed = 0.0
+        self._played = 0.0
+        """Seconds played until `_since`."""
+        self._since: float | None = None
+        """Loop time since which it plays; None while it does not."""
+        self._complete = False
+        self._paused = False
         self._end: asyncio.TimerHandle | None = None
 
     async def capture_frame(self, frame: rtc.AudioFrame) -> None:
         await super().capture_frame(frame)
-        if self._started is None:
-            self._started = asyncio.get_running_loop().time()
+        if not self._pushed:
             self.on_playback_started(created_at=time.time())
-        self._seconds += frame.duration
+        self._pushed += frame.duration
+        self._play()
 
     def flush(self) -> None:
         super().flush()
-        if self._started is None or self._end is not None:
-            return
-        loop = asyncio.get_running_loop()
-        self._end = loop.call_at(self._started + self._seconds, self._finish, self._seconds, False)
+        self._complete = bool(self._pushed)
+        self._play()
 
     def clear_buffer(self) -> None:
-        if self._started is None:
-            return
-        played = min(asyncio.get_running_loop().time() - self._started, self._seconds)
-        self._finish(played, True)
+        if self._pushed:
+            self._finish(interrupted=True)
 
-    def _finish(self, played: float, interrupted: bool) -> None:
-        if self._end is not None:
-            self._end.cancel()
-        self._started, self._seconds, self._end = None, 0.0, None
+    def pause(self) -> None:
+        super().pause()
+        self._played, self._since, self._paused = self._position(), None, True
+        self._cancel_end()
+
+    def resume(self) -> None:
+        super().resume()
+        self._paused = False
+        self._play()
+
+    def _play(self) -> None:
+        """Go on playing, and end when all of a complete reply is out."""
+        if self._paused or not self._pushed:
+            return
+        loop = asyncio.get_running_loop()
+        if self._since is None:
+            self._since = loop.time()
+        if self._complete and self._end is None:
+            self._end = loop.call_later(max(0.0, self._pushed - self._position()), self._finish)
+
+    def _position(self) -> float:
+        """Seconds of the reply that were heard."""
+        if self._since is None:
+            return self._played
+        return min(self._played + asyncio.get_running_loop().time() - self._since, self._pushed)
+
+    def _finish(self, interrupted: bool = False) -> None:
+        position = self._position() if interrupted else self._pushed
+        self._cancel_end()
+        self._pushed, self._played, self._since, self._complete = 0.0, 0.0, None, False
         heard: str | None = None
         if interrupted:
             # the small addition keeps a word that ended just now from being lost to rounding
-            words = int(played / self._word_seconds() + 1e-6)
+            words = int(position / self._word_seconds() + 1e-6)
             heard = " ".join(self._subtitles.current.split()[:words])
         self.on_playback_finished(
-            playback_position=played, interrupted=interrupted, synchronized_transcript=heard
+            playback_position=position, interrupted=interrupted, synchronized_transcript=heard
         )
+
+    def _cancel_end(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
