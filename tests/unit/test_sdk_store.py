@@ -8,7 +8,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -306,8 +306,30 @@ async def test_limit_threshold_and_order_hold_whatever_the_service_does() -> Non
         for n, s in enumerate([0.2, 0.9, None, float(7), 0.5, 0.6])
     ]
     store, _ = store_over(json_answer({"results": results}))
-    hits = await store.search(TAG, "tea", limit=3, threshold=0.3, mode="hybrid", timeout=2)
-    assert [(hit.text, hit.similarity) for hit in hits] == [("fact 3", 1.0), ("fact 1", 0.9), ("fact 5", 0.6)]
+    expected = [("fact 3", 1.0), ("fact 1", 0.9), ("fact 5", 0.6)]
+    for limit, threshold in ((3, 0.1), (10, 0.6)):
+        hits = await store.search(TAG, "tea", limit=limit, threshold=threshold, mode="hybrid", timeout=2)
+        assert [(hit.text, hit.similarity) for hit in hits] == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "at"),
+    [
+        ("2026-11-01T08:00:00Z", datetime(2026, 11, 1, 8, tzinfo=timezone.utc)),
+        ("2026-11-01T08:00:00.1234567Z", datetime(2026, 11, 1, 8, 0, 0, 123_456, tzinfo=timezone.utc)),
+        ("2026-11-01T09:00:00+01:00", datetime(2026, 11, 1, 8, tzinfo=timezone.utc)),
+        ("2026-11-01T08:00:00", datetime(2026, 11, 1, 8, tzinfo=timezone.utc)),
+        ("yesterday", None),
+        (None, None),
+    ],
+)
+async def test_a_hit_has_the_time_of_its_last_change_with_a_zone(told: object, at: datetime | None) -> None:
+    """Case R10: a line carries its date or age; a time without a zone is the API's UTC."""
+    results = [{"id": "m1", "memory": "Likes tea", "similarity": 0.9, "updatedAt": told}]
+    store, _ = store_over(json_answer({"results": results}))
+    (hit,) = cast("list[Hit]", await search(store))
+    assert hit.updated_at == at
+    assert hit.updated_at is None or hit.updated_at.tzinfo is not None
 
 
 async def test_a_synthesised_memory_cannot_be_forgotten() -> None:
@@ -738,7 +760,7 @@ def test_the_platform_needs_a_key_even_when_it_is_named() -> None:
 
 
 @asynccontextmanager
-async def listening(answer: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
+async def listening(answer: bytes) -> AsyncGenerator[tuple[int, list[bytes]]]:
     """A server on the loopback that gives everybody the same bytes: its port, and the heads it was sent."""
     heads: list[bytes] = []
 
