@@ -1,7 +1,8 @@
-"""An embedded memory service: Supermemory's v3/v4 API on one SQLite file, in this process or served over HTTP.
+"""An embedded memory service: Supermemory's v3/v4 API on one SQLite file, in this process or over HTTP.
 
-`open_local` gives an httpx client that speaks to the service in this process; under the official SDK it takes the
-place of the network. `serve` (in `server`) answers over HTTP for several workers. Needs the extra `[local]`.
+`open_local` gives an httpx client that speaks to the service in this process; under the official SDK it
+takes the place of the network. `serve` (in `server`) answers over HTTP for several workers. Needs the extra
+`[local]`.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ def open_local(
 ) -> httpx.AsyncClient:
     """A client of the embedded service. No network is used, and no I/O happens before the first request.
 
-    `path` is the database file (`database.default_path()` when absent); it may be shared with other processes.
-    `engine` takes the place of the other arguments. Close the client: that waits a few seconds at most for texts that
-    are just becoming memories, and leaves the rest in the file for whoever opens it next.
+    `path` is the database file (`default_path()` when absent); it may be shared with other processes.
+    `engine` takes the place of the other arguments. Close the client: that waits a few seconds at most for texts
+    that are just becoming memories, and leaves the rest in the file for whoever opens it next.
 
     When the file cannot be used, requests answer 503 with the reason.
     """

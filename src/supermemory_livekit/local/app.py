@@ -1,7 +1,7 @@
 """The service as an ASGI app: Supermemory's v3/v4 routes over an `Engine`.
 
-The same app is served over HTTP (`server.py`) and mounted in the process under an httpx client (`open_local`).
-Every answer is JSON, errors included, and no answer or log line repeats what a client sent.
+The same app is served over HTTP (`server.py`) and mounted in the process under an httpx client
+(`open_local`). Every answer is JSON, errors included, and no answer or log line repeats what a client sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -38,6 +38,8 @@ MAX_BODY = 16_000_000
 _OPEN_PATHS = ("/", "/health")
 """Answered without a key: they tell that something listens here, and nothing else."""
 
+_FREE_FORM = ("metadata", "filterByMetadata", "filters")
+
 Body = TypeVar("Body", bound=BaseModel)
 
 
@@ -63,12 +65,12 @@ class NoBody(BaseModel):
 def create_app(engine: Engine, *, api_key: str | None, extra_routes: Sequence[BaseRoute] = ()) -> ASGIApp:
     """The app. With `api_key` None it asks for no key: for mounting inside the process alone.
 
-    `extra_routes` are looked at first and lie behind the key too. The engine starts with the server's lifespan if
-    there is one, else with the first request; a server's lifespan closes it.
+    `extra_routes` are looked at first and lie behind the key too. The engine starts with the server's lifespan,
+    which also closes it, or where there is none with the first request.
     """
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> Any:
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         await engine.start()
         try:
             yield
@@ -180,13 +182,18 @@ def _parse(raw: bytes, schema: type[BaseModel]) -> BaseModel:
 
 def _refused(error: ValidationError) -> Refused:
     """Names the fields and what they take, never the value that was sent."""
-    problems = [
-        f"{'.'.join(str(part) for part in problem['loc']) or 'body'}: {problem['msg']}"
-        if problem["type"] != "extra_forbidden"
-        else f"{'.'.join(str(part) for part in problem['loc'][:-1]) or 'body'}: has a key that is not known here"
-        for problem in error.errors(include_input=False, include_url=False, include_context=False)[:5]
-    ]
+    problems: list[str] = []
+    for problem in error.errors(include_input=False, include_url=False, include_context=False)[:5]:
+        unknown = problem["type"] == "extra_forbidden"
+        place = _place(problem["loc"][:-1] if unknown else problem["loc"])
+        problems.append(f"{place}: {'has a key that is not known here' if unknown else problem['msg']}")
     return Refused("Invalid request parameters", "; ".join(problems))
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """The field, without the keys that a client makes up."""
+    free = [index for index, part in enumerate(location) if part in _FREE_FORM]
+    return ".".join(str(part) for part in location[: free[0] + 1 if free else None]) or "body"
 
 
 def _refuse_constant(name: str) -> object:
@@ -198,7 +205,7 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, list):
-        return [_without_surrogates(item) for item in cast("list[Any]", value)]
+        return [_without_surrogates(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         return {_without_surrogates(key): _without_surrogates(item) for key, item in pairs}
@@ -225,9 +232,6 @@ async def _no_route(_request: Request, _error: Exception) -> Response:
     return _json(404, {"error": "Not found", "details": "This service has no such route"})
 
 
-# --- routes ----------------------------------------------------------------------------------------------------------
-
-
 def _health(_: Operations, __: Ask[NoBody]) -> Reply:
     return Reply(200, {"status": "ok", "service": "supermemory-livekit"})
 
@@ -242,17 +246,17 @@ def _add_batch(operations: Operations, ask: Ask[schemas.BatchAdd]) -> Reply:
         items = ask.body.items()
     except ValidationError as error:
         raise _refused(error) from None
-    results: list[dict[str, str]] = []
-    for item in items:
-        try:
-            stored = operations.documents.add(item)
-            results.append({"id": stored.id, "status": stored.status})
-        except Fault as fault:
-            results.append(
-                {"id": "", "status": "error", "error": fault.error, "details": fault.details or ""}
-            )
+    results = [_add_one(operations, item) for item in items]
     failed = sum(1 for result in results if result["status"] == "error")
     return Reply(200, {"results": results, "failed": failed, "success": len(results) - failed})
+
+
+def _add_one(operations: Operations, item: schemas.AddDocument) -> dict[str, str]:
+    try:
+        stored = operations.documents.add(item)
+    except Fault as fault:
+        return {"id": "", "status": "error", "error": fault.error, "details": fault.details or ""}
+    return {"id": stored.id, "status": stored.status}
 
 
 def _get_document(operations: Operations, ask: Ask[NoBody]) -> Reply:
@@ -272,7 +276,7 @@ def _delete_document(operations: Operations, ask: Ask[NoBody]) -> Reply:
 
 
 def _list_documents(operations: Operations, ask: Ask[schemas.ListDocuments]) -> Reply:
-    page, total = operations.documents.list(ask.body)
+    page, total = operations.documents.page(ask.body)
     listed = [views.document_view(document, content=ask.body.include_content) for document in page]
     return Reply(
         200, {"memories": listed, "pagination": views.page_view(ask.body.page, ask.body.limit, total)}
@@ -280,14 +284,9 @@ def _list_documents(operations: Operations, ask: Ask[schemas.ListDocuments]) -> 
 
 
 def _delete_documents(operations: Operations, ask: Ask[schemas.BulkDelete]) -> Reply:
-    deleted = 0
-    errors: list[dict[str, str]] = []
-    for key in ask.body.ids or ():
-        try:
-            operations.documents.delete(key)
-            deleted += 1
-        except Fault as fault:
-            errors.append({"id": key, "error": fault.error})
+    keys = ask.body.ids or []
+    errors = [error for key in keys if (error := _delete_one(operations, key)) is not None]
+    deleted = len(keys) - len(errors)
     for tag in dict.fromkeys(ask.body.container_tags or ()):
         deleted += operations.documents.delete_under(tag, ask.body.filepath)
     reply: dict[str, object] = {"success": not errors, "deletedCount": deleted}
@@ -296,6 +295,14 @@ def _delete_documents(operations: Operations, ask: Ask[schemas.BulkDelete]) -> R
     if ask.body.container_tags:
         reply["containerTags"] = ask.body.container_tags
     return Reply(200, reply)
+
+
+def _delete_one(operations: Operations, key: str) -> dict[str, str] | None:
+    try:
+        operations.documents.delete(key)
+    except Fault as fault:
+        return {"id": key, "error": fault.error}
+    return None
 
 
 def _processing(operations: Operations, ask: Ask[NoBody]) -> Reply:
@@ -361,7 +368,7 @@ def _forget_matching(operations: Operations, ask: Ask[schemas.ForgetMatching]) -
 
 
 def _list_memories(operations: Operations, ask: Ask[schemas.ListMemories]) -> Reply:
-    page, total = operations.memories.list(ask.body)
+    page, total = operations.memories.page(ask.body)
     listed = [views.listed_memory_view(one, ask.body.tag) for one in page]
     return Reply(
         200, {"memoryEntries": listed, "pagination": views.page_view(ask.body.page, ask.body.limit, total)}

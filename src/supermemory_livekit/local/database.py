@@ -1,9 +1,11 @@
 """One SQLite file that several threads and processes write at once without losing an acknowledged write.
 
-Write-ahead logging lets searches read while something is stored; `synchronous=FULL` makes an acknowledged write
-survive a crash of the process or the machine; `BEGIN IMMEDIATE` makes writers queue instead of failing half-way.
+Write-ahead logging lets searches read while something is stored; `synchronous=FULL` makes an acknowledged
+write survive a crash of the process or the machine; `BEGIN IMMEDIATE` makes writers queue instead of failing
+half-way.
 
-Everything here blocks and is called from worker threads, never from an event loop. Each thread has its own connection.
+Everything here blocks and is called from worker threads, never from an event loop. Each thread has its own
+connection.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +27,7 @@ _SCHEMA_VERSION = 1
 
 _SCHEMA = """
 CREATE TABLE tags (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused, so that nothing cached for a deleted tag can come back
+  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused: what is cached for a deleted tag cannot return
   tag TEXT NOT NULL UNIQUE,
   version INTEGER NOT NULL DEFAULT 0,    -- grows with every change below this tag
   entity_context TEXT,
@@ -131,7 +133,7 @@ def default_path() -> Path:
 
 
 class Database:
-    """Connections to one file. Thread-safe. `open` first; `close` after the last worker thread has finished."""
+    """Connections to one file. Thread-safe. `open` first; `close` after the last worker has finished."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -171,7 +173,7 @@ class Database:
             connection.close()
 
     @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read(self) -> Generator[sqlite3.Connection]:
         """A snapshot: everything read inside is of one moment, whatever is written meanwhile. Never waits."""
         connection = self._connection()
         connection.execute("BEGIN")
@@ -181,7 +183,7 @@ class Database:
             connection.execute("ROLLBACK")
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Generator[sqlite3.Connection]:
         """A transaction: on leaving the block all of it is on the disk, or after an exception none of it."""
         connection = self._connection()
         with self._writing:
@@ -235,13 +237,14 @@ def _check_owner(connection: sqlite3.Connection) -> int:
         raise StorageError("The memory file belongs to another program")
     if version > _SCHEMA_VERSION:
         raise StorageError(
-            f"The memory file was written by a newer version (format {version}, this version knows {_SCHEMA_VERSION})"
+            f"The memory file was written by a newer version (its format is {version}, this one knows"
+            f" {_SCHEMA_VERSION})"
         )
     return version
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    # Switching needs the file alone for a moment and does not wait for others, who may be switching it just now.
+    # Switching needs the file alone for a moment and does not wait for others, who may be doing it just now.
     deadline = time.monotonic() + _BUSY_TIMEOUT
     while True:
         try:

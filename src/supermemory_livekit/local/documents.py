@@ -9,8 +9,9 @@ from .faults import AlreadyDone, Missing, TooLarge
 from .filters import matches
 from .records import Document, Memory
 from .schemas import AddDocument, ListDocuments, UpdateDocument
-from .storage import Storage, Writer
+from .storage import Storage
 from .texts import now_ms
+from .writer import Writer
 
 __all__ = ["Documents", "Stored"]
 
@@ -116,14 +117,10 @@ class Documents:
                 writer.delete_document(document)
         return len(documents)
 
-    def list(self, ask: ListDocuments) -> tuple[list[Document], int]:
+    def page(self, ask: ListDocuments) -> tuple[list[Document], int]:
         """One page, and how many there are in all."""
         with self._storage.read(ask.tag) as container:
-            sort = "createdAt" if ask.sort == "createdAt" else "updatedAt"
-            found = container.documents(
-                sort={"createdAt": "created_at", "updatedAt": "updated_at"}[sort],
-                descending=ask.order == "desc",
-            )
+            found = container.documents(by_update=ask.sort == "updatedAt", descending=ask.order == "desc")
         found = [document for document in found if _under(document, ask.filepath)]
         found = [document for document in found if matches(ask.filters, document.metadata)]
         first = (ask.page - 1) * ask.limit

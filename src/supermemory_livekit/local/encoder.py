@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..retrieval import Embedder, load_embedder
+from supermemory_livekit.retrieval import Embedder, load_embedder
 
 __all__ = ["Encoder"]
 

@@ -1,8 +1,9 @@
-"""The embedded memory service without its HTTP face: one file, its worker threads, and what can be asked of it.
+"""The embedded memory service without its HTTP face: one file, its threads, and what can be asked of it.
 
-Requests never block the event loop they come from. Reads run on a few reader threads, each on its own snapshot of the
-file; writes run one after another on a writer thread; embedding and extraction run on the ingest thread. A request
-that is cancelled leaves a write either undone or done whole: the thread finishes the transaction it has begun.
+Requests never block the event loop they come from. Reads run on a few reader threads, each on its own
+snapshot of the file; writes run one after another on a writer thread; embedding and extraction run on the
+ingest thread. A request that is cancelled leaves a write either undone or done whole: the thread finishes
+the transaction it has begun.
 
 An engine belongs to no event loop and may be used from several.
 """
@@ -21,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ..retrieval import Embedder, load_embedder
+from supermemory_livekit.retrieval import Embedder, load_embedder
+
 from .database import Database, StorageError, default_path
 from .documents import Documents
 from .encoder import Encoder

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..retrieval import Index, Kind, Passage
+from supermemory_livekit.retrieval import Index, Kind, Passage
+
+from .container import Container
 from .encoder import Encoder
 from .filters import matches
 from .indexes import Indexes, Query
 from .records import Chunk, Document, Memory
 from .schemas import DocumentSearch, Filter, MemorySearch, Profile
-from .storage import Container, Storage
+from .storage import Storage
 from .texts import from_ms, iso
 
 __all__ = ["Finder", "FoundDocument", "Hit", "ProfileLines"]
@@ -30,7 +32,7 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 
 @dataclass(frozen=True)
 class Hit:
-    """A memory or a piece of stored text, with the documents it comes from and the versions it took the place of."""
+    """A memory or a piece of stored text, with the documents it comes from and the versions before it."""
 
     similarity: float
     memory: Memory | None
@@ -89,7 +91,7 @@ class Finder:
         """Memories alone."""
         query = self._query(text)
         with self._storage.read(tag) as container:
-            return self._hits(container, query, kinds=("memory",), limit=limit, threshold=threshold)
+            return self._hits(container, query, kinds=_KINDS["memories"], limit=limit, threshold=threshold)
 
     def search_documents(self, ask: DocumentSearch) -> list[FoundDocument]:
         """Documents, ranked by their best piece."""
@@ -98,7 +100,7 @@ class Finder:
             hits = self._hits(
                 container,
                 query,
-                kinds=("chunk",),
+                kinds=_KINDS["documents"],
                 limit=None,
                 threshold=ask.chunk_threshold,
                 filters=ask.filters,
@@ -126,7 +128,12 @@ class Finder:
             if query is None:
                 return lines, None
             hits = self._hits(
-                container, query, kinds=("memory",), limit=10, threshold=ask.threshold, filters=ask.filters
+                container,
+                query,
+                kinds=_KINDS["memories"],
+                limit=10,
+                threshold=ask.threshold,
+                filters=ask.filters,
             )
         return lines, hits
 

@@ -1,6 +1,7 @@
 """Search indexes in memory, one per tag, brought up to date from the file whenever the tag has changed.
 
-The file's version counter tells whether they are current, so it does not matter which process made the change.
+The file's version counter tells whether they are current, so it does not matter which process made the
+change.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from ..retrieval import Embedder, Index, Kind, Passage, Ranked
-from .storage import Container
+from supermemory_livekit.retrieval import Embedder, Index, Kind, Passage, Ranked
+
+from .container import Container
 from .texts import from_ms, now_ms
 
 __all__ = ["Indexes", "Query"]
@@ -29,7 +31,8 @@ class Query:
 
     def __init__(self, text: str, encoded: tuple[Embedder, NDArray[np.float32]] | None) -> None:
         self.text = text
-        self.embedder, self.vector = encoded if encoded is not None else (None, None)
+        self.embedder: Embedder | None = encoded[0] if encoded else None
+        self.vector: NDArray[np.float32] | None = encoded[1] if encoded else None
 
 
 class _Entry:

@@ -1,12 +1,14 @@
 """Turning stored text into vectors and memories, in the background.
 
-One thread with an event loop of its own, so that neither a model that computes nor one that is asked over the network
-ever delays a request. It takes jobs from the queue in the file, its own process's or those a dead one left behind.
+One thread with an event loop of its own, so that neither a model that computes nor one that is asked over
+the network ever delays a request. It takes jobs from the queue in the file, its own process's or those a
+dead one left behind.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -17,8 +19,9 @@ from .encoder import Encoder
 from .extraction import Changes, Extractor, Fact, Known, parse_transcript
 from .jobs import Job, JobQueue, LeaseLost
 from .records import Document, NewMemory
-from .storage import Storage, Writer
+from .storage import Storage
 from .texts import from_ms, now_ms, to_ms
+from .writer import Writer
 
 __all__ = ["Ingest"]
 
@@ -30,7 +33,7 @@ _BATCH = 32
 _CONTEXT_LINES = 4
 """Turns before the new ones that an extractor is shown, so that it knows what an answer answers."""
 _LONGEST_FACT = 10_000
-"""A text that is no conversation becomes one memory as it is, up to the API's limit for a memory (characters)."""
+"""Characters of a text that, being no conversation, becomes one memory: the API's limit for a memory."""
 
 
 class Ingest:
@@ -46,7 +49,7 @@ class Ingest:
         poll: float,
         heartbeat: float,
     ) -> None:
-        """`poll`: seconds between looks at the queue for what other processes left. `heartbeat`: between renewals."""
+        """`poll`: seconds between looks at the queue for what others left. `heartbeat`: between renewals."""
         self._storage = storage
         self._queue = queue
         self._encoder = encoder
@@ -270,7 +273,5 @@ def _tail(content: str) -> str:
 
 async def _either(event: asyncio.Event, seconds: float) -> None:
     """Wait for the event, at most so many seconds."""
-    try:
+    with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
-    except asyncio.TimeoutError:
-        pass

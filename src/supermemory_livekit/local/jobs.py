@@ -1,8 +1,8 @@
 """Work that waits in the file, so that it outlives the process that was asked for it.
 
-A job is leased before it is done. A process that dies keeps its lease only until it runs out; then the next one takes
-the job over. The result is written in the same transaction that proves the lease is still held, so that a process
-which was merely slow cannot write it a second time.
+A job is leased before it is done. A process that dies keeps its lease only until it runs out; then the next
+one takes the job over. The result is written in the same transaction that proves the lease is still held, so
+that a process which was merely slow cannot write it a second time.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .database import Database
-from .storage import Writer
 from .texts import now_ms
+from .writer import Writer
 
 __all__ = ["Job", "JobQueue", "LeaseLost"]
 
 
-class LeaseLost(Exception):
+class LeaseLost(Exception):  # noqa: N818 - not an error, an outcome
     """Somebody else does the job now, or what it was for is gone. Whatever was prepared is thrown away."""
 
 
@@ -62,8 +62,10 @@ class JobQueue:
             )
 
     def claim(self) -> Job | None:
-        """Lease the job that has been due longest. Under one tag facts are made one document after another, since
-        their order decides which of two is true."""
+        """Lease the job that has been due longest.
+
+        Under one tag facts are made one document after another: their order decides which of two is true.
+        """
         now = now_ms()
         values = {"now": now, "until": now + self._lease, "owner": self._owner}
         statement = """SELECT j.*, t.tag FROM jobs j JOIN tags t ON t.id=j.tag_id
@@ -105,7 +107,7 @@ class JobQueue:
         writer.finish_job(job.seq, job.generation)
 
     def check(self, writer: Writer, job: Job) -> None:
-        """Raises `LeaseLost` unless this process still holds the job, so that the transaction is rolled back."""
+        """Raises `LeaseLost` unless this process still holds the job: the transaction is rolled back then."""
         if writer.tag_id != job.tag_id or not writer.holds_job(job.seq, self._owner):
             raise LeaseLost
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .container import Container
 from .faults import AlreadyDone, Missing
 from .filters import matches
 from .finding import Finder
 from .records import Memory, NewMemory
 from .schemas import CreateMemories, ForgetMatching, ForgetMemory, ListMemories, UpdateMemory
-from .storage import Container, Storage, Writer
+from .storage import Storage
 from .texts import now_ms
+from .writer import Writer
 
 __all__ = ["Listed", "Matched", "Memories"]
 
@@ -109,7 +111,7 @@ class Memories:
                 writer.forget(match.memory, ask.reason)
         return matched
 
-    def list(self, ask: ListMemories) -> tuple[list[Listed], int]:
+    def page(self, ask: ListMemories) -> tuple[list[Listed], int]:
         """One page of the latest versions, forgotten ones too, and how many there are in all."""
         with self._storage.read(ask.tag) as container:
             memories = container.all_memories()

@@ -1,14 +1,14 @@
 """What clients may send: the request bodies of Supermemory's v3/v4 API, as far as this service speaks it.
 
-Unknown keys are refused, as the API's contract has it, so that a misspelt option is an error and not a surprise.
-Every body that touches stored text names exactly one container tag: this service has no way to ask for everything.
+Unknown keys are refused, as the API's contract has it, so that a misspelt option is an error and not a
+surprise. Every body that touches stored text names exactly one container tag: this service has no way to ask
+for everything.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, model_validator
 from pydantic.alias_generators import to_camel
@@ -47,10 +47,10 @@ CustomId = Annotated[str, Field(min_length=1, max_length=255)]
 EntityContext = Annotated[str, Field(max_length=1500)]
 Dreaming = Literal["instant", "dynamic"]
 TaskType = Literal["memory", "superrag"]
-MetadataValue = Union[StrictStr, bool, int, Annotated[float, Field(allow_inf_nan=False)], list[str]]
+MetadataValue = StrictStr | bool | int | Annotated[float, Field(allow_inf_nan=False)] | list[str]
 MetadataMap = dict[str, MetadataValue]
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Flag = Union[bool, Literal["true", "false"]]
+Flag = bool | Literal["true", "false"]
 
 
 def _content(text: str) -> str:
@@ -73,7 +73,7 @@ def _moment(value: object) -> object:
 def _count(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
-    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+    if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
 
@@ -127,7 +127,7 @@ class AnyOf(_Body):
     parts: list[Filter] = Field(alias="OR")
 
 
-Filter = Union[AllOf, AnyOf, Condition]
+Filter = AllOf | AnyOf | Condition
 Filters = Annotated[Filter, BeforeValidator(_filter)]
 
 
@@ -174,7 +174,7 @@ class BatchItem(_DocumentFields):
 
 
 class BatchAdd(_DocumentFields):
-    """`POST /v3/documents/batch`. What stands beside `documents` holds for each that does not say otherwise."""
+    """`POST /v3/documents/batch`. What stands beside `documents` holds for each that says nothing else."""
 
     documents: (
         Annotated[list[BatchItem], Field(min_length=1, max_length=600)]

@@ -87,12 +87,12 @@ def parse_time(text: str) -> datetime:
 
 
 def exact_form(text: str) -> str:
-    """What "the exact text" of a memory means: surrounding space, case and a leading `[date]` do not count."""
+    """What "the exact text" of a memory means: space around it, case and a leading `[date]` do not count."""
     return _DATE_PREFIX.sub("", text).strip().casefold()
 
 
 def norm_form(text: str) -> str:
-    """Two texts with the same norm are one fact: also inner space, width of letters and a final stop do not count."""
+    """Texts of one norm are one fact: inner space, width of letters and a final stop do not count either."""
     folded = unicodedata.normalize("NFKC", exact_form(text)).casefold()
     return " ".join(folded.split()).rstrip(".!。 ") or folded
 
@@ -111,8 +111,9 @@ def opening_time(text: str) -> int | None:
 def windows(content: str, start: int = 0) -> Iterator[tuple[int, int]]:
     """Cut `content[start:]` into windows `[from, to)` that can be found one by one.
 
-    Of a transcript each window holds up to three neighbouring turns and begins with the last turn of the one before,
-    so that an answer is never parted from its question. Other text is cut between lines, else between words.
+    Of a transcript each window holds up to three neighbouring turns and begins with the last turn of the one
+    before, so that an answer is never parted from its question. Other text is cut between lines, else between
+    words.
     `start` is 0 or the beginning of a window of an earlier, shorter state of the same content.
     """
     spoken = _TURN.match(content) is not None

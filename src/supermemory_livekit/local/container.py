@@ -1,0 +1,172 @@
+"""Reads under one tag. `storage.py` hands these out, one per transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+from .records import Chunk, Document, Memory, chunk_of, document_of, memory_of
+from .texts import exact_form, norm_form, now_ms
+
+__all__ = ["LIVE", "Container", "Unembedded"]
+
+Unembedded = tuple[Literal["memory", "chunk"], int, str]
+"""Kind, row and text of something without a vector of the wanted model."""
+
+_DOCUMENT = """
+SELECT d.*, t.tag,
+  EXISTS (SELECT 1 FROM jobs j WHERE j.kind='dream' AND j.tag_id=d.tag_id AND j.document_seq=d.seq)
+    AS dreaming,
+  EXISTS (SELECT 1 FROM jobs j WHERE j.kind='embed' AND j.tag_id=d.tag_id)
+    AND EXISTS (SELECT 1 FROM chunks c WHERE c.document_seq=d.seq AND c.vector IS NULL) AS embedding
+FROM documents d JOIN tags t ON t.id=d.tag_id WHERE d.tag_id=:tag_id"""
+
+_MEMORY = """
+SELECT m.*, (SELECT count(*) FROM sources s WHERE s.memory_seq=m.seq) AS source_count
+FROM memories m WHERE m.tag_id=:tag_id"""
+
+LIVE = "latest=1 AND forgotten_at IS NULL AND (forget_after IS NULL OR forget_after > :now)"
+
+
+class Container:
+    """Reads under one tag."""
+
+    def __init__(self, connection: sqlite3.Connection, tag: str, tag_id: int, version: int) -> None:
+        self._connection = connection
+        self.tag = tag
+        self.tag_id = tag_id
+        """0 when nothing was ever stored under the tag."""
+        self.version = version
+        """Grows with every change below the tag."""
+
+    def _all(self, statement: str, values: Mapping[str, object] | None = None) -> list[sqlite3.Row]:
+        return self._connection.execute(statement, {"tag_id": self.tag_id, **(values or {})}).fetchall()
+
+    def _documents(self, condition: str, values: Mapping[str, object] | None = None) -> list[Document]:
+        return [document_of(row) for row in self._all(f"{_DOCUMENT} AND {condition}", values)]
+
+    def _memories(self, condition: str, values: Mapping[str, object] | None = None) -> list[Memory]:
+        return [memory_of(row) for row in self._all(f"{_MEMORY} AND {condition}", values)]
+
+    def document(self, key: str) -> Document | None:
+        """By id, or else by custom id."""
+        found = self._documents("d.id=:key", {"key": key}) or self._documents(
+            "d.custom_id=:key", {"key": key}
+        )
+        return found[0] if found else None
+
+    def document_by_custom_id(self, custom_id: str) -> Document | None:
+        found = self._documents("d.custom_id=:key", {"key": custom_id})
+        return found[0] if found else None
+
+    def document_by_seq(self, seq: int) -> Document | None:
+        return self.documents_by_seq([seq]).get(seq)
+
+    def documents(self, *, by_update: bool = False, descending: bool = True) -> list[Document]:
+        """All of them, in the order they were stored or else changed."""
+        order = "DESC" if descending else "ASC"
+        column = "updated_at" if by_update else "created_at"
+        return self._documents(f"1 ORDER BY d.{column} {order}, d.seq {order}")
+
+    def documents_by_seq(self, seqs: Collection[int]) -> dict[int, Document]:
+        found = self._documents(
+            "d.seq IN (SELECT value FROM json_each(:seqs))", {"seqs": json.dumps(sorted(seqs))}
+        )
+        return {document.seq: document for document in found}
+
+    def chunks(self, ids: Collection[str]) -> dict[str, Chunk]:
+        rows = self._all(
+            "SELECT * FROM chunks WHERE tag_id=:tag_id AND id IN (SELECT value FROM json_each(:ids))",
+            {"ids": json.dumps(list(ids))},
+        )
+        return {row["id"]: chunk_of(row) for row in rows}
+
+    def memory(self, memory_id: str) -> Memory | None:
+        found = self._memories("m.id=:id", {"id": memory_id})
+        return found[0] if found else None
+
+    def memories(self, ids: Collection[str]) -> dict[str, Memory]:
+        """Those of them that are latest, not forgotten and not expired."""
+        wanted = "m.id IN (SELECT value FROM json_each(:ids))"
+        values = {"ids": json.dumps(list(ids)), "now": now_ms()}
+        found = self._memories(f"{wanted} AND {LIVE}", values)
+        return {memory.id: memory for memory in found}
+
+    def live_memories(self, *, static: bool | None = None, limit: int = -1) -> list[Memory]:
+        """What is held to be true now, newest first."""
+        return self._memories(
+            LIVE + " AND (:static IS NULL OR m.static=:static) ORDER BY m.at DESC, m.seq DESC LIMIT :limit",
+            {"static": None if static is None else int(static), "limit": limit, "now": now_ms()},
+        )
+
+    def forgotten_memories(self) -> list[Memory]:
+        """What was forgotten or has expired."""
+        return self._memories(f"m.latest=1 AND NOT ({LIVE})", {"now": now_ms()})
+
+    def all_memories(self) -> list[Memory]:
+        """Every version of everything, in the order it was stored."""
+        return self._memories("1 ORDER BY m.seq")
+
+    def memories_like(self, text: str) -> list[Memory]:
+        """Latest memories with exactly this text (`texts.exact_form`), forgotten ones too, newest first."""
+        found = self._memories("m.latest=1 AND m.norm=:norm ORDER BY m.seq DESC", {"norm": norm_form(text)})
+        return [memory for memory in found if exact_form(memory.text) == exact_form(text)]
+
+    def same_memories(self, norm: str) -> list[Memory]:
+        """All versions of the fact with this `texts.norm_form`, newest first."""
+        return self._memories("m.norm=:norm ORDER BY m.seq DESC", {"norm": norm})
+
+    def memories_of(self, document: Document) -> list[Memory]:
+        return self._memories(
+            "m.seq IN (SELECT memory_seq FROM sources WHERE document_seq=:seq) ORDER BY m.seq",
+            {"seq": document.seq},
+        )
+
+    def sources(self, memory_seqs: Collection[int]) -> dict[int, list[Document]]:
+        """The documents each memory comes from."""
+        pairs = self._all(
+            """SELECT s.memory_seq, s.document_seq FROM sources s JOIN memories m ON m.seq=s.memory_seq
+            WHERE m.tag_id=:tag_id AND s.memory_seq IN (SELECT value FROM json_each(:seqs))""",
+            {"seqs": json.dumps(list(memory_seqs))},
+        )
+        documents = self.documents_by_seq({pair["document_seq"] for pair in pairs})
+        found: dict[int, list[Document]] = {seq: [] for seq in memory_seqs}
+        for pair in pairs:
+            if pair["document_seq"] in documents:
+                found[pair["memory_seq"]].append(documents[pair["document_seq"]])
+        return found
+
+    def passage_ids(self) -> list[sqlite3.Row]:
+        """`kind` and `id` of everything that can be found."""
+        return self._all(
+            f"""SELECT 'memory' AS kind, id FROM memories WHERE tag_id=:tag_id AND {LIVE}
+            UNION ALL SELECT 'chunk', id FROM chunks WHERE tag_id=:tag_id""",  # noqa: S608
+            {"now": now_ms()},
+        )
+
+    def passages(self, since: int) -> list[sqlite3.Row]:
+        """What can be found and changed after that version.
+
+        Columns: `kind`, `id`, `text`, `at`, `forget_after`, `vector`, `vector_model`.
+        """
+        return self._all(
+            f"""SELECT 'memory' AS kind, id, text, at, forget_after, vector, vector_model FROM memories
+            WHERE tag_id=:tag_id AND changed>:since AND {LIVE}
+            UNION ALL SELECT 'chunk', id, text, at, NULL, vector, vector_model FROM chunks
+            WHERE tag_id=:tag_id AND changed>:since""",  # noqa: S608
+            {"since": since, "now": now_ms()},
+        )
+
+    def unembedded(self, model_id: str, limit: int) -> list[Unembedded]:
+        """Passages without a vector of this model, facts first."""
+        rows = self._all(
+            """SELECT 'memory' AS kind, seq, text FROM memories
+            WHERE tag_id=:tag_id AND vector_model IS NOT :model AND latest=1
+            UNION ALL SELECT 'chunk', seq, text FROM chunks
+            WHERE tag_id=:tag_id AND vector_model IS NOT :model
+            LIMIT :limit""",
+            {"model": model_id, "limit": limit},
+        )
+        return [(row["kind"], row["seq"], row["text"]) for row in rows]
