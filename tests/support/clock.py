@@ -36,6 +36,7 @@ class VirtualClock:
         self._real = time.monotonic
         self._ahead = 0.0
         self._stopped_at: float | None = None
+        self._holds = 0
 
     def now(self) -> float:
         """Seconds; only differences mean something."""
@@ -58,6 +59,19 @@ class VirtualClock:
 
     def jump(self, seconds: float) -> None:
         self._ahead += seconds
+
+    @property
+    def held(self) -> bool:
+        return self._holds > 0
+
+    @contextmanager
+    def hold(self) -> Generator[None]:
+        """Let time stand still, for what happens in threads or processes that the loop knows nothing of."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -146,7 +160,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _is_busy(self) -> bool:
         self._jobs = {job for job in self._jobs if job.running}
-        return bool(self._jobs)
+        return bool(self._jobs) or self.clock.held
 
 
 @contextmanager

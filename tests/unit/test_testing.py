@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from livekit.agents import Agent, function_tool, get_job_context, llm
+from supermemory import APIConnectionError, AsyncSupermemory
 from tests.support.clock import VirtualClock
 from tests.support.jobs import job
 from tests.support.privacy import assert_private
@@ -339,6 +342,29 @@ async def test_a_request_that_nobody_expects_is_a_fault() -> None:
         transport.verify()
 
 
+async def test_the_real_sdk_over_the_real_service_meets_a_reset_after_the_commit(tmp_path: Path) -> None:
+    """Design 5.4: what the SDK reports as failed may be stored; the fault lies between two real parts."""
+    pytest.importorskip("starlette")
+    local = importlib.import_module("supermemory_livekit.local")
+    engine = local.Engine(tmp_path / "memory.db")
+    service = httpx.ASGITransport(app=local.create_app(engine, api_key=None))
+    wire = FaultyTransport(service).script("POST /v3/documents", Reset(committed=True))
+    client = AsyncSupermemory(
+        api_key="none",
+        base_url="http://local",
+        max_retries=0,
+        http_client=httpx.AsyncClient(transport=wire),
+    )
+    try:
+        with pytest.raises(APIConnectionError):
+            await client.add(content="moved to Porto", container_tag=TAG, custom_id="lk-1")
+        assert (await client.documents.get("lk-1")).content == "moved to Porto"
+    finally:
+        await client.close()
+        await engine.aclose()
+    wire.verify()
+
+
 # The clock
 
 
@@ -383,6 +409,18 @@ async def test_time_stands_still_for_a_thread_whose_caller_gave_up(clock: Virtua
     ended = await loop.run_in_executor(None, release.is_set)
     assert ended
     assert clock.elapsed == pytest.approx(30)
+
+
+async def test_time_stands_still_while_it_is_held(clock: VirtualClock) -> None:
+    """For threads of which the loop knows nothing."""
+    loop = asyncio.get_running_loop()
+    woken = asyncio.Event()
+    threading.Timer(0.05, loop.call_soon_threadsafe, [woken.set]).start()
+    with clock.hold():
+        await asyncio.wait_for(woken.wait(), 1)
+    assert clock.elapsed == 0
+    await asyncio.sleep(1)
+    assert clock.elapsed == pytest.approx(1)
 
 
 async def test_the_clock_is_real_unless_it_is_asked_for() -> None:
