@@ -21,10 +21,12 @@ from .scope import (
     Participant,
     Scope,
     Scopes,
-    container_tag as safe_tag,
     may_change_own_metadata,
     new_session_id,
     tag_from_participant,
+)
+from .scope import (
+    container_tag as safe_tag,
 )
 from .sdk_store import SDKStore, make_client
 from .store import MemoryStore
@@ -481,7 +483,7 @@ class SupermemoryLiveKit:
         """Wait, a moment, for sessions that are closing beside this callback: they still commit the last words."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        running = [session for session in self._sessions if _is_running(session)]
+        running = [session for session in self._sessions if _agent_of(session) is not None]
         waits = [self._closed[id(session)].wait() for session in running]
         if waits:
             _, pending = await asyncio.wait(
@@ -534,10 +536,8 @@ class SupermemoryLiveKit:
 
     def _current_agent(self) -> tuple[Agent | None, AgentSession[Any] | None]:
         for session in reversed(self._sessions):
-            try:
-                return session.current_agent, session
-            except RuntimeError:  # raised by a session that is not running
-                continue
+            if (agent := _agent_of(session)) is not None:
+                return agent, session
         return None, None
 
     def _in_background(self, work: Coroutine[Any, Any, None], what: str) -> None:
@@ -578,11 +578,11 @@ def _linked_identity(session: AgentSession[Any]) -> str | None:
     return identity if isinstance(identity, str) else None
 
 
-def _is_running(session: AgentSession[Any]) -> bool:
+def _agent_of(session: AgentSession[Any]) -> Agent | None:
     try:
-        return session.current_agent is not None
-    except RuntimeError:
-        return False
+        return session.current_agent
+    except RuntimeError:  # raised by a session that is not running
+        return None
 
 
 def _guarded(handler: Callable[..., None]) -> Callable[..., None]:

@@ -351,9 +351,9 @@ class Recall:
         return any(lookup.search is not None and not lookup.search.done() for lookup in self._lookups)
 
     def _start_probe(self, tag: str) -> None:
-        if not self._profile_patience.waits or not self._search_patience.waits:
-            if self._probe is None or self._probe.done():
-                self._probe = self._own(self._probe_until_back(tag))
+        everything_answers = self._profile_patience.waits and self._search_patience.waits
+        if not everything_answers and (self._probe is None or self._probe.done()):
+            self._probe = self._own(self._probe_until_back(tag))
 
     async def _probe_until_back(self, tag: str) -> None:
         """Ask for the profile now and then until the service answers, so that the next turn waits again."""

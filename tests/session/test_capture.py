@@ -11,7 +11,7 @@ from livekit.agents import Agent, ChatContext, StopResponse, function_tool, llm
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.render import FENCE_OPEN
 from supermemory_livekit.store import Hit
-from supermemory_livekit.testing import Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall, Work
+from supermemory_livekit.testing import Fail, Hang, ScriptedCaller, ScriptedLLM, ScriptedStore, ToolCall, Work
 from tests.support.clock import VirtualClock
 from tests.support.sessions import say, started
 
@@ -248,21 +248,21 @@ async def test_the_end_of_a_call_on_a_hung_service_takes_eight_seconds_in_all(
     assert any("2 turns" in record.getMessage() for record in caplog.records)
 
 
-async def test_a_stopped_turn_is_no_item_and_is_not_stored(clock: VirtualClock) -> None:
+async def test_a_stopped_turn_is_no_item_and_is_not_stored() -> None:
     """Case C6: a turn stopped before it is committed leaves nothing behind, and the next one works."""
     store = ScriptedStore()
     memory = memory_over(store)
 
     class Strict(SupermemoryAgent):
-        async def llm_node(self, chat_ctx: Any, tools: Any, model_settings: Any) -> Any:
-            await self.memory.enrich(chat_ctx)
-            if "stop" in str(chat_ctx.items[-1].text_content):
+        async def on_user_turn_completed(self, turn_ctx: ChatContext, new_message: llm.ChatMessage) -> None:
+            if "secret" in (new_message.text_content or ""):
                 raise StopResponse
-            async for chunk in Agent.default.llm_node(self, chat_ctx, tools, model_settings):
-                yield chunk
 
-    async with started(Strict(memory, instructions="Be strict."), llm=echo()) as session:
-        memory.attach(session)
-        await say(session, "Go on.")
+    async with ScriptedCaller(Strict(memory, instructions="Be strict."), llm=echo()) as caller:
+        memory.attach(caller.session)
+        await caller.says("a secret")
+        await asyncio.sleep(3)
+        await caller.says("go on")
+        await caller.hears_reply()
     await memory.aclose()
-    assert spoken(store.document(TAG, "lk-room-1")) == ["Caller: Go on.", "Agent: You said Go on."]
+    assert spoken(store.document(TAG, "lk-room-1")) == ["Caller: go on", "Agent: You said go on"]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from livekit.agents import Agent, ChatContext, FlushSentinel, ModelSettings, function_tool, llm
-from supermemory_livekit.render import FENCE_OPEN
-from tests.support.clock import VirtualClock
-from tests.support.sessions import say, started
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile
 from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall
+from tests.support.clock import VirtualClock
+from tests.support.sessions import say, started
 
 TAG = "caller-1"
 
@@ -83,7 +84,7 @@ async def test_the_prefix_up_to_the_last_user_message_is_the_same_from_turn_to_t
         for turn in range(5):
             await say(session, f"Question {turn}?")
     prefixes = [[(item.id, item.text) for item in seen.items[:-2]] for seen in model.seen]
-    for before, after in zip(prefixes, prefixes[1:], strict=False):
+    for before, after in pairwise(prefixes):
         assert after[: len(before)] == before
     await memory.aclose()
 
