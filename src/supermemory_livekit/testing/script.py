@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 __all__ = ["Answer", "Fail", "Hang", "Step", "UnexpectedCall", "Work"]
 
 
-class UnexpectedCall(AssertionError):  # noqa: N818 - named like the errors it stands beside
+class UnexpectedCall(AssertionError):
     """A double was called in a way that its test did not allow, or its script was not used up.
 
     The code under test may swallow it, as it must swallow any failure of a service; so doubles also collect
