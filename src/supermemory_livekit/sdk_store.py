@@ -6,6 +6,7 @@ deadline; whatever goes wrong comes out as a `ServiceError` that quotes neither 
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import inspect
 import logging
@@ -57,6 +58,11 @@ _NEVER_SENT = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+_TIMEOUTS = (
+    TimeoutError,
+    asyncio.TimeoutError,
+    httpx.TimeoutException,
+)  # two kinds of one before Python 3.11
 _BY_STATUS: Mapping[int, type[ServiceError]] = {
     401: AccessDenied,
     402: PaymentRequired,
@@ -328,7 +334,7 @@ def _translated(operation: str, error: Exception, *, write: bool) -> ServiceErro
         return _from_status(operation, error, status, write=write)
     cause = error if isinstance(error, httpx.HTTPError) else error.__cause__
     uncertain = write and not isinstance(cause, _NEVER_SENT)
-    if isinstance(error, TimeoutError) or isinstance(cause, (TimeoutError, httpx.TimeoutException)):
+    if isinstance(error, _TIMEOUTS) or isinstance(cause, _TIMEOUTS):
         return ServiceTimeout(f"{operation} got no answer in time", uncertain=uncertain)
     if isinstance(cause, httpx.TransportError):
         return ServiceUnavailable(f"{operation} lost or found no connection", uncertain=uncertain)

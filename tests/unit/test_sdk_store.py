@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -831,6 +832,24 @@ async def test_a_redirect_does_not_carry_words_to_another_host() -> None:
 def test_construction_opens_nothing() -> None:
     """Case L4: an unreachable address is no reason to wait; there is not even an event loop here."""
     SDKStore(make_client(KEY, "http://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize("by", ["argument", "environment"])
+async def test_local_is_the_embedded_service_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, by: str
+) -> None:
+    """Design 1: base_url="local" needs no key and no network; "local:PATH" says where. Case L4: no I/O before use."""
+    path = tmp_path / "memory.db"
+    if by == "environment":
+        monkeypatch.setenv("SUPERMEMORY_BASE_URL", f"local:{path}")
+    store = SDKStore(make_client(None, f"local:{path}" if by == "argument" else None))
+    assert not path.exists()
+    identifier = await store.append(TAG, "lk-room", "Caller: hi", dreaming="dynamic", at=AT, timeout=30)
+    assert await store.read(TAG, "lk-room", service_id=identifier, timeout=30) == "Caller: hi"
+    assert await store.read(TAG, "lk-room", service_id=None, timeout=30) == "Caller: hi"
+    assert await store.read("caller-8", "lk-room", service_id=identifier, timeout=30) is None
+    await store.aclose()
+    assert path.exists()
 
 
 def test_a_missing_extra_is_named_at_construction() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from livekit.agents import llm
@@ -86,6 +87,7 @@ every_failure = pytest.mark.parametrize("failure", failures(), ids=str)
 # -- search_memories
 
 
+@pytest.mark.usefixtures("clock")
 async def test_search_shows_facts_with_their_ids_and_raw_call_text_without() -> None:
     """Specification: search looks up facts and past calls. Case T1: what cannot be forgotten shows no id."""
     call = Call()
@@ -115,7 +117,7 @@ async def test_raw_call_text_is_found_behind_many_memories() -> None:
     call.store.hits[TAG] = [*facts, raw("Caller: the code is 88213", 0.6)]
     shown = await call.tools.search("code")
     assert "88213" in shown
-    assert sum(f"fact {n}" in shown.split("\n")[n] for n in range(9)) >= 8
+    assert [f"m{n} " in shown for n in range(11)] == [True] * 9 + [False] * 2
 
 
 async def test_memories_are_asked_for_once_more_when_raw_text_is_all_there_is() -> None:
@@ -160,6 +162,7 @@ async def test_stored_text_cannot_imitate_a_system_message() -> None:
 # -- remember
 
 
+@pytest.mark.usefixtures("clock")
 async def test_a_fact_is_saved_at_once_and_recall_is_told() -> None:
     """Specification: remember stores a standalone fact and processes it immediately."""
     call = Call()
@@ -498,7 +501,7 @@ async def test_an_outage_is_logged_once_and_so_is_its_end(caplog: pytest.LogCapt
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
-def functions(call: Call) -> list[llm.FunctionTool[..., object]]:
+def functions(call: Call) -> list[llm.FunctionTool[..., Any]]:
     tools = call.tools.function_tools()
     assert all(isinstance(tool, llm.FunctionTool) for tool in tools)
     return [tool for tool in tools if isinstance(tool, llm.FunctionTool)]
@@ -511,9 +514,14 @@ def test_the_tools_are_the_same_objects_at_every_call() -> None:
     llm.ToolContext([*call.tools.function_tools()])
 
 
+def _schema(tool: llm.FunctionTool[..., Any]) -> dict[str, Any]:
+    described = utils.build_strict_openai_schema(tool)  # pyright: ignore[reportUnknownMemberType]
+    return dict(described["function"])
+
+
 def test_the_model_sees_three_described_tools() -> None:
     """Specification: search_memories, remember, forget. Strict schemas list every argument as required."""
-    schemas = [utils.build_strict_openai_schema(tool)["function"] for tool in functions(Call())]
+    schemas = [_schema(tool) for tool in functions(Call())]
     assert {schema["name"]: list(schema["parameters"]["properties"]) for schema in schemas} == {
         "search_memories": ["query"],
         "remember": ["memory"],
@@ -532,7 +540,7 @@ async def test_a_tool_does_what_its_method_does() -> None:
     """Specification: the tools are scoped to the bound container tag."""
     call = Call()
     search_memories, remember, forget = functions(call)
-    assert str(await remember("Likes tea")).startswith("Saved.")  # pyright: ignore[reportGeneralTypeIssues]
-    assert "Likes tea" in str(await search_memories("tea"))  # pyright: ignore[reportGeneralTypeIssues]
-    assert await forget(memory_text="Likes tea") == "Forgotten."  # pyright: ignore[reportGeneralTypeIssues]
+    assert str(await remember("Likes tea")).startswith("Saved.")
+    assert "Likes tea" in str(await search_memories("tea"))
+    assert await forget(memory_text="Likes tea") == "Forgotten."
     assert call.store.tags == {TAG}
