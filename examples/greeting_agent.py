@@ -12,6 +12,7 @@ import json
 
 from livekit import agents
 from livekit.agents import AgentServer, AgentSession, ChatContext, JobContext
+
 from supermemory_livekit import SupermemoryAgent, SupermemoryLiveKit
 
 server = AgentServer()

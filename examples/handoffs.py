@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from livekit import agents
 from livekit.agents import AgentServer, AgentSession, ChatContext, JobContext, function_tool
+
 from supermemory_livekit import SupermemoryAgent, SupermemoryLiveKit
 
 server = AgentServer()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable
 
 from livekit import agents
 from livekit.agents import Agent, AgentServer, AgentSession, FlushSentinel, JobContext, ModelSettings, llm
+
 from supermemory_livekit import InputParams, SupermemoryLiveKit
 
 server = AgentServer()

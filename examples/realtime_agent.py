@@ -11,6 +11,7 @@ from __future__ import annotations
 from livekit import agents
 from livekit.agents import AgentServer, AgentSession, ChatContext, JobContext, TurnHandlingOptions
 from livekit.plugins import openai
+
 from supermemory_livekit import SupermemoryAgent, SupermemoryLiveKit
 
 server = AgentServer()

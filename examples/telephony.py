@@ -13,6 +13,7 @@ import json
 
 from livekit import agents, rtc
 from livekit.agents import AgentServer, AgentSession, ChatContext, JobContext
+
 from supermemory_livekit import SupermemoryAgent, SupermemoryLiveKit
 
 server = AgentServer()
