@@ -21,7 +21,7 @@ __all__ = ["Embedder", "calibrated", "load_embedder"]
 
 _LONGEST = 4_000  # characters that are embedded: about 30 ms of work; full text has the rest
 _SLICE = 16  # texts embedded at once: 8 ms, the most that a caller's query waits behind a batch
-_FLOOR, _SPAN = 0.05, 0.6
+_FLOOR, _SPAN = 0.1, 0.5
 
 _LOADING = threading.Lock()
 

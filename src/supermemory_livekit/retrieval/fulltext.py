@@ -22,8 +22,7 @@ _LENGTH = 0.4  # BM25 b; facts are short, and a long one is no less about its to
 _BACKGROUND = (
     20  # passages that are supposed to exist besides, so that rarity means something among three facts
 )
-_UNSEEN = 0.5  # weight of a term that no passage has: the caller may just use another word
-_IDENTIFIER = 2.5  # weight of a term with digits
+_IDENTIFIER = 4.0  # weight of a term with digits that some passage has
 _STEEPNESS = 1.6  # 1 - exp(-s x): half of the query covered gives 0.55, all of it 0.8
 
 
@@ -67,7 +66,7 @@ class FullText:
     def coverage(self, query: str) -> NDArray[np.float32]:
         """For each slot from 0 to 1: how much of `query` it says. 0 where no term is shared."""
         scores = np.zeros(len(self._lengths), dtype=np.float32)
-        asked = dict.fromkeys(terms(query))
+        asked = dict.fromkeys(terms(query, asked=True))
         if not asked or not self._terms:
             return scores
         average = max(self._total / len(self._terms), 1.0)
@@ -100,6 +99,4 @@ class FullText:
     def _weight(self, term: str, holders: int) -> float:
         passages = len(self._terms) + _BACKGROUND
         rarity = math.log(1 + (passages - holders + 0.5) / (holders + 0.5))
-        if is_identifier(term):
-            return rarity * _IDENTIFIER
-        return rarity if holders else rarity * _UNSEEN
+        return rarity * _IDENTIFIER if holders and is_identifier(term) else rarity

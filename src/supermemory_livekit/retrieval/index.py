@@ -22,9 +22,13 @@ Kind = Literal["memory", "chunk"]
 _KINDS: tuple[Kind, ...] = ("memory", "chunk")
 _EMPTY = -1
 
-# How much full text adds to what meaning leaves open. Facts are asked for in other words than they are stored
-# in; call text is remembered by its words.
-_FULLTEXT_SHARE: dict[Kind, float] = {"memory": 0.3, "chunk": 0.7}
+# similarity = 1 - (1 - trust in meaning * meaning) * (1 - trust in words * words ** power), per kind:
+# either is enough, and together they are stronger. Facts are asked for in other words than they are
+# stored in, so that a word or two in common says little about a fact, but everything that was asked for
+# says a lot. Call text is found by its words, and its meaning is blurred by all that is said besides.
+_MEANING_TRUST = (1.0, 0.5)
+_WORDS_TRUST = (0.8, 0.8)
+_WORDS_POWER = (2.0, 1.0)
 _AGEING = 0.03  # an old passage loses at most this share: enough to settle a tie, not to lift noise
 _AGEING_DAYS = 60.0
 
@@ -75,10 +79,11 @@ class Index:
     def add(self, passages: Iterable[Passage]) -> None:
         """Add passages; one whose key is known takes the place of the old one.
 
-        `ValueError` when vectors differ in length: they are not of one model.
+        `ValueError` when a vector differs in length from the first: they are not of one model.
         """
         with self._lock:
             for passage in passages:
+                self._check(passage.vector)
                 self._discard(passage.key)
                 self._put(passage)
 
@@ -100,23 +105,30 @@ class Index:
         """At most `limit` hits with `similarity >= threshold` and above 0, best first, newest of equals
         first.
 
-        Without `query_vector` full text decides alone. Age counts from `now`, else from the newest passage.
+        Without `query_vector` full text decides alone; a blank query finds nothing. Age counts from
+        `now`, else from the newest passage.
         """
         with self._lock:
-            if limit <= 0 or not self._slots:
+            if limit <= 0 or not self._slots or not query.strip():
                 return []
             scores = self._blend(self._fulltext.coverage(query), self._meaning(query_vector))
             scores *= self._ageing(now)
-            wanted = np.isin(self._kinds, [_KINDS.index(kind) for kind in kinds])
+            wanted = np.isin(self._kinds, [_KINDS.index(kind) for kind in set(kinds)])
             found = np.flatnonzero(wanted & (scores > 0) & (scores >= threshold))
             best = found[np.lexsort((-self._orders[found], -scores[found]))[:limit]]
             slots: list[int] = best.tolist()
             return [Ranked(self._keys[slot], float(scores[slot])) for slot in slots]
 
+    def _check(self, vector: NDArray[np.float32] | None) -> None:
+        if vector is not None and self._vectors is not None and vector.size != self._vectors.shape[1]:
+            raise ValueError(f"vector of {vector.size} numbers in an index of {self._vectors.shape[1]}")
+
     def _meaning(self, query_vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
         if query_vector is None or self._vectors is None:
             return None
-        cosines = self._vectors @ np.ravel(query_vector)
+        # Not `@`: BLAS would share so small a product among threads that then wait for each other on a busy
+        # machine (12 ms instead of 0.3 ms were seen).
+        cosines = np.einsum("ij,j->i", self._vectors, np.ravel(query_vector))
         return np.where(self._has_vector, self._similarity(cosines), 0).astype(np.float32)
 
     def _blend(
@@ -124,9 +136,12 @@ class Index:
     ) -> NDArray[np.float32]:
         if meaning is None:
             return coverage
-        share = np.array([_FULLTEXT_SHARE[kind] for kind in _KINDS], dtype=np.float32)[self._kinds]
-        share = np.where(self._has_vector, share, 1).astype(np.float32)
-        return (meaning + (1 - meaning) * share * coverage).astype(np.float32)
+        words = self._of_kind(_WORDS_TRUST) * coverage ** self._of_kind(_WORDS_POWER)
+        blend = 1 - (1 - self._of_kind(_MEANING_TRUST) * meaning) * (1 - words)
+        return np.where(self._has_vector, blend, coverage).astype(np.float32)
+
+    def _of_kind(self, values: tuple[float, float]) -> NDArray[np.float32]:
+        return np.array(values, dtype=np.float32)[self._kinds]
 
     def _ageing(self, now: datetime | None) -> NDArray[np.float32]:
         newest = _seconds(now) if now is not None else float(np.max(self._times))

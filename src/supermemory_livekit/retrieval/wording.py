@@ -20,9 +20,9 @@ _LABEL = re.compile(r"^(?:Caller|Agent|User|Assistant)(?: \([^)\n]{1,40}\))?:[ \
 
 _PERSON = r"(?:caller|user|customer)"
 # "the caller" anywhere; a bare "Caller" only where a sentence starts, so that "my user name" stays whole.
-_SUBJECT = rf"(?:\bthe {_PERSON}|(?:(?<=^)|(?<=[.!?;:]\s)){_PERSON})\b"
+_SUBJECT = rf"(?:\bthe {_PERSON}|(?:(?<=^)|(?<=[-*•.!?;:]\s)){_PERSON})\b"
 _POSSESSIVE = re.compile(rf"{_SUBJECT}['’]s\b", re.IGNORECASE | re.MULTILINE)
-_WITH_VERB = re.compile(rf"{_SUBJECT}\s+([a-z]+(?:n['’]t)?)\b", re.IGNORECASE | re.MULTILINE)
+_WITH_VERB = re.compile(rf"{_SUBJECT}\s+([a-z]+(?:['’]t)?)\b", re.IGNORECASE | re.MULTILINE)
 _BARE = re.compile(_SUBJECT, re.IGNORECASE | re.MULTILINE)
 _THEIR = re.compile(r"\btheir\b", re.IGNORECASE)
 
@@ -34,10 +34,8 @@ _IRREGULAR = {
     "does": "do",
     "doesn't": "do not",
     "goes": "go",
-    "was": "was",
-    "always": "always",
-    "sometimes": "sometimes",
 }
+_NO_VERB = frozenset({"always", "as", "his", "its", "sometimes", "this", "was"})
 
 
 def first_person(text: str) -> str:
@@ -61,6 +59,8 @@ def _verb(word: str) -> str:
     plain = word.lower().replace("’", "'")
     if plain in _IRREGULAR:
         return _IRREGULAR[plain]
+    if plain in _NO_VERB:
+        return word
     if plain.endswith("ies") and len(plain) > 4:
         return plain[:-3] + "y"
     if plain.endswith(("ches", "shes", "sses", "xes", "zzes")):

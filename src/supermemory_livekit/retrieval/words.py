@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import partial
 
 from .wording import split_stamp
 
@@ -18,13 +19,13 @@ __all__ = ["is_identifier", "terms"]
 # weigh little anyway.
 _STOP = frozenset(
     """
-    a about again al all also am an and any ao are as at au auch auf aux avec be been being bin but by can
-    cant ce cet cette che chi com como con could cual cuando da dans das de del dem den der des di did
+    a about again  all also am an and any ao are as at au auch auf aux avec be been being bin but by can
+    cant ce cet cette che chi com como con could cual cuando da dans  de del dem den der des di did
     didnt do does doesnt doing donde done dont dos du e each een ein eine einem einen einer el ela ele
     elle en er es est esta estoy et eu few for from fur further get gli got habe haben had has hast have
     having hay he her here hers herself het him himself his how i ich id if ihr ik il ill ils im in into
     is isnt ist it its itself ive je just kann la las le les let lets lo los ma mais mas me mein meine
-    meinen meiner mes met meu meus mi mia mijn minha minhas mio mis mit mon more most much muito muy my
+    meinen meiner mes met meu meus mi  mijn minha minhas  mis mit mon more most much muito muy my
     myself na nao nas ne nicht niet no noch non nor nos not nous o oder of off oh ok okay on once onde
     only op or os other ou our ours out over own para pas piu please plus por pour qual quand quando que
     quel quelle quem qui quien quoi really same se sem ses seu she should sie sind so some sono soy su sua
@@ -37,41 +38,67 @@ _STOP = frozenset(
 
 _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u1100-\u11ff\uac00-\ud7a3"  # Hangul: spaced, but its particles are written into the word
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # kana, Han
 )
-_TOKEN = re.compile(
-    rf"(?P<spaceless>[{_SPACELESS}]+)"
-    rf"|(?P<word>[^\W_{_SPACELESS}]+(?:['’\-./:@_+]+[^\W_{_SPACELESS}]+)*)"
+_LETTERS = (
+    rf"(?:[^\W_{_SPACELESS}]|[\u0900-\u0963\u0966-\u0dff])+"  # \w lacks the vowel signs of Indic scripts
 )
+_TOKEN = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?P<word>{_LETTERS}(?:['’\-./:@_+]+{_LETTERS})*)")
 _PART = re.compile(r"[^\W_]+")
-_NUMBER_RUN = re.compile(r"(?<![\w])\+?\d+(?:[ \-./()]{1,2}\d+)+(?![\w])")
+# Bounded, so that a long run is not tried again from each of its digits.
+_NUMBER_RUN = re.compile(r"(?<!\w)\+?\d+(?:[ \-./()]{1,2}\d+){1,12}(?!\w)")
 _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670\u0640]")
 _UNDECOMPOSED = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
 )
 _ELISION = re.compile(r"^(?:[cdjlmnst]|qu|dell|nell|all|sull|un)['’](?=\w{2})")
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july"),
+    *("august", "september", "october", "november", "december"),
+)
+_SLAVIC_ENDING = re.compile(r"(?:ого|его|ому|ему|ами|ями|ах|ях|ов|ев|ом|ем|[аеиоуыэюяьъ]{1,2})$")
 _LONGEST = 40  # characters of a term; longer runs are pasted noise
 
 
-def terms(text: str) -> list[str]:
-    """The terms of `text`, in order, with repeats."""
+def terms(text: str, *, asked: bool = False) -> list[str]:
+    """The terms of `text`, with repeats. `asked`: of a query.
+
+    A query in a script without spaces asks for pairs of characters, and for a character alone only where
+    it stands alone; a passage offers both.
+    """
     said, dates = split_stamp(text)
-    found = [date for day in dates for date in (day, *day.split("-"))]
+    found = [term for date in dates for term in _date(date)]
     plain = _fold(said)
-    for match in _NUMBER_RUN.finditer(plain):
-        # "555 01 34" and "5550134" are one number to a caller, and speech recognition writes either.
-        joined = "".join(filter(str.isdigit, match[0]))
-        if 4 <= len(joined) <= 20:
-            found.append(joined)
-    for match in _TOKEN.finditer(plain):
+    # Parts too short to be meant by themselves would blur what is asked for.
+    joined = partial(_joined, shortest=5) if asked else _joined
+    for match in _TOKEN.finditer(_NUMBER_RUN.sub(joined, plain)):
         if match["spaceless"]:
             run = match["spaceless"]
             found.extend(run[at : at + 2] for at in range(len(run) - 1))
-            if len(run) == 1:
-                found.append(run)
+            if len(run) == 1 or not asked:
+                found.extend(run)
         else:
             found.extend(_words(match["word"]))
     return found
+
+
+def _date(date: str) -> list[str]:
+    # A call line says when it was spoken only in digits, and is asked for as "what did I say in May".
+    year, month, _ = date.split("-")
+    return [date.replace("-", ""), year, _stem(_MONTHS[int(month) - 1])] if 1 <= int(month) <= 12 else []
+
+
+def _joined(run: re.Match[str], shortest: int = 2) -> str:
+    """`run` as one number, and its parts: a caller may say "555 01 34" for "5550134".
+
+    Of the parts those of at least `shortest` digits.
+    """
+    parts = re.findall(r"\d+", run[0])
+    whole = "".join(parts)
+    if not 4 <= len(whole) <= 20:
+        return run[0]
+    return " ".join([whole, *(part for part in parts if len(part) >= shortest)])
 
 
 def is_identifier(term: str) -> bool:
@@ -100,7 +127,9 @@ def _fold(text: str) -> str:
 
 
 def _stem(word: str) -> str:
-    """Cut what number, gender and tense add in English and the Romance languages, rather too much."""
+    """Cut what number, gender, case and tense add in English, Romance and Slavic words, rather too much."""
+    if len(word) > 4 and "\u0400" <= word[0] <= "\u04ff":
+        return _SLAVIC_ENDING.sub("", word)
     if not word.isascii() or len(word) < 4:
         return word
     if word.endswith("ies") and len(word) > 4:
