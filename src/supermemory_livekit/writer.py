@@ -134,6 +134,8 @@ class DocumentWriter:
         self._receipt: str | None = None
         self._failures = 0
         self._hurried_failures = 0
+        self._owed = False
+        """Whether a flush began and no attempt has begun since: even without hope it gets one."""
         self._doubtful_reads = 0
         self._unreadable = False
         self._task: asyncio.Task[None] | None = None
@@ -163,7 +165,8 @@ class DocumentWriter:
         self.start()
 
     def end_pause(self) -> None:
-        """Make the next attempt possible at once."""
+        """Make the next attempt possible at once, and a must."""
+        self._owed = True
         self._hurried_failures = 0
         if self._pause is not None:
             self._pause.cancel()
@@ -213,6 +216,7 @@ class DocumentWriter:
 
     async def _step(self) -> None:
         """Send one chunk, or what an earlier attempt may have left unsent."""
+        self._owed = False
         again = bool(self._sent)
         if again:
             await self._settle()
@@ -357,8 +361,10 @@ class DocumentWriter:
     def _hurried_pause(self, error: Exception) -> float | None:
         """Seconds until the next attempt of a flush; None when it has to do without another."""
         left = self._call.hurry_until - asyncio.get_running_loop().time()
-        if left <= 0 or needs_a_person(error):
+        if left <= 0:
             return None
+        if needs_a_person(error):
+            return 0.0 if self._owed else None
         pause = min(FIRST_HURRIED_PAUSE * 2.0 ** min(self._hurried_failures, 10), LONGEST_HURRIED_PAUSE)
         self._hurried_failures += 1
         pause = max(pause, min(_hint(error) or 0.0, left / 2))

@@ -228,6 +228,7 @@ async def test_a_wrong_key_is_one_error_and_one_more_attempt_at_the_end(
 
 async def test_an_outage_does_not_hide_that_a_person_must_act(caplog: pytest.LogCaptureFixture) -> None:
     """Failure policy, 401: one ERROR, also when a timeout was reported before."""
+    caplog.set_level(logging.INFO)
     store = ScriptedStore().script(
         "append", Fail(DOWN), Fail(AccessDenied("append answered 403", status=403))
     )
@@ -242,6 +243,7 @@ async def test_an_outage_does_not_hide_that_a_person_must_act(caplog: pytest.Log
 
 async def test_a_call_of_failing_writes_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     """Case C15: one WARNING per outage, a counter shows what is unwritten, memory stays bounded."""
+    caplog.set_level(logging.INFO)
     store = ScriptedStore().always("append", Fail(DOWN))
     call = Call(store, max_buffered_turns=50)
     for number in range(100):
@@ -257,6 +259,7 @@ async def test_a_call_of_failing_writes_is_one_warning(caplog: pytest.LogCapture
 
 async def test_two_documents_share_one_outage(caplog: pytest.LogCaptureFixture) -> None:
     """Case C15: an outage of the service is said once, and its end when no document fails any more."""
+    caplog.set_level(logging.INFO)
     store = ScriptedStore().script("append", *[Fail(DOWN)] * 4)
     call = Call(store)
     call.exchange(1, scope=ANA)
