@@ -110,7 +110,7 @@ class SupermemoryLiveKit:
         container_tag: str | None,
         session_id: str | None,
     ) -> None:
-        if params is not None and not isinstance(params, InputParams):
+        if params is not None and not isinstance(params, InputParams):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"params takes an InputParams, not {type(params).__name__}")
         self._params = params or InputParams()
         self._store = store
@@ -370,8 +370,12 @@ class SupermemoryLiveKit:
         session.on("conversation_item_added", _guarded(self._on_item))
         session.on("user_state_changed", _guarded(self._on_user_state))
         closed = self._closed.setdefault(id(session), asyncio.Event())
-        session.on("close", _guarded(lambda _event: closed.set()))
-        session.on("close", _guarded(self._on_close))
+
+        def on_close(event: Any) -> None:
+            closed.set()
+            self._in_background(self._flush(), "Storing what was left of the call")
+
+        session.on("close", _guarded(on_close))
 
     def _on_item(self, event: Any) -> None:
         item = event.item
@@ -405,9 +409,6 @@ class SupermemoryLiveKit:
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":
             self._recall.caller_speaks()
-
-    def _on_close(self, event: Any) -> None:
-        self._in_background(self._flush(), "Storing what was left of the call")
 
     def _check_wiring(self) -> None:
         """Say once when an agent replied to the caller although nobody asked for recall: a forgotten hook is silent

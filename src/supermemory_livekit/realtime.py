@@ -24,7 +24,7 @@ ITEM_ID = f"{ITEM_ID_PREFIX}realtime"
 
 def realtime_model(agent: Agent, session: AgentSession[Any] | None) -> llm.RealtimeModel | None:
     """The realtime model this agent speaks with, if it does: its own, else the one of its session."""
-    model = agent.llm
+    model: Any = agent.llm
     if isinstance(model, NotGiven):
         model = session.llm if session is not None else None
     return model if isinstance(model, llm.RealtimeModel) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -79,7 +79,9 @@ def _advice(error: BaseException) -> str:
 
 
 @contextmanager
-def span(name: str, operation: Literal["search_memory", "create_memory", "delete_memory"]) -> Iterator[None]:
+def span(
+    name: str, operation: Literal["search_memory", "create_memory", "delete_memory"]
+) -> Generator[None, None, None]:
     """A span of LiveKit's tracer, named after the GenAI conventions for memory. Carries no text of the caller."""
     with tracer.start_as_current_span(name, attributes={"gen_ai.operation.name": operation}):
         yield
