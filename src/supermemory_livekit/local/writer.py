@@ -167,6 +167,7 @@ class Writer(Container):
                 WHERE tag_id=:tag_id AND seq=:seq""",
                 {"now": now, "changed": self.version, "seq": old.seq},
             )
+            self._hide_text_of(old)
         if replaced and live is None:
             parent = replaced[0]
             self._all(
@@ -188,6 +189,7 @@ class Writer(Container):
             WHERE tag_id=:tag_id AND seq=:seq""",
             {"now": now_ms(), "reason": reason, "changed": self.version, "seq": memory.seq},
         )
+        self._hide_text_of(memory)
 
     def set_vectors(self, vectors: Sequence[tuple[Unembedded, Vector]], model_id: str) -> None:
         for (kind, seq, text), vector in vectors:
@@ -277,6 +279,13 @@ class Writer(Container):
         memory = self.memory(memory_id)
         assert memory is not None
         return memory
+
+    def _hide_text_of(self, memory: Memory) -> None:
+        """A stored text that says this fact and nothing else is no longer found either. Calls keep their words."""
+        for document in self.sources([memory.seq])[memory.seq]:
+            if norm_form(document.content) == norm_form(memory.text):
+                values = {"seq": document.seq}
+                self._all("DELETE FROM chunks WHERE tag_id=:tag_id AND document_seq=:seq", values)
 
     def _drop_memories_of(self, document: Document) -> None:
         lone = [memory.id for memory in self.memories_of(document) if memory.source_count == 1]

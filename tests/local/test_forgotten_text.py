@@ -1,0 +1,23 @@
+"""What was forgotten is not found in the text that said it, where that text says nothing else."""
+
+from __future__ import annotations
+
+from .support import Service, call
+
+
+async def test_a_forgotten_fact_is_not_found_in_the_note_that_stored_it(service: Service) -> None:
+    """Specification: `forget` forgets one fact. The note that the tool `remember` stored is that fact."""
+    await service.sdk.add(content="Loyalty card 48213.", container_tag="ana", dreaming="instant")
+    await service.settled()
+    assert set(await service.found("ana", "loyalty card")) == {"Loyalty card 48213."}
+    await service.sdk.memories.forget(container_tag="ana", content="Loyalty card 48213.")
+    assert await service.found("ana", "loyalty card") == []
+
+
+async def test_forgetting_a_fact_leaves_the_words_of_a_call(service: Service) -> None:
+    """Specification: the raw text of a call stays searchable; a fact is forgotten, not a conversation."""
+    text = call("C: My card is 48213.", "A: Thank you.")
+    await service.sdk.add(content=text, container_tag="ana", custom_id="lk-1", dreaming="instant")
+    await service.settled()
+    await service.sdk.memories.forget(container_tag="ana", content="My card is 48213.")
+    assert await service.found("ana", "card 48213") == [text]
