@@ -70,8 +70,14 @@ _RELATED = "Related to what the caller just said:"
 
 # -- text that can do no harm --------------------------------------------------------------------------------
 
-_OPENING = "<\u02c2\u1438\u2039\u226e\u2329\u276c\u276e\u2770\u27e8\u27ea\u2991\u29fc\u3008\u300a\ufe3d\ufe3f\ufe64\uff1c"
-_CLOSING = ">\u02c3\u1433\u203a\u226f\u232a\u276d\u276f\u2771\u27e9\u27eb\u2992\u29fd\u3009\u300b\ufe3e\ufe40\ufe65\uff1e"
+_OPENING = (
+    "<\u02c2\u1438\u2039\u226e\u2329\u276c\u276e\u2770\u27e8\u27ea\u2991"
+    "\u29fc\u3008\u300a\ufe3d\ufe3f\ufe64\uff1c"
+)
+_CLOSING = (
+    ">\u02c3\u1433\u203a\u226f\u232a\u276d\u276f\u2771\u27e9\u27eb\u2992"
+    "\u29fd\u3009\u300b\ufe3e\ufe40\ufe65\uff1e"
+)
 """Angle brackets, and what a reader or a normaliser may take for one: wide, small, mathematical, CJK."""
 
 _BRACKETS = str.maketrans({**dict.fromkeys(_OPENING, "\u2039"), **dict.fromkeys(_CLOSING, "\u203a")})
@@ -85,15 +91,18 @@ _UNSEEN = (
 )
 """Zero-width, bidirectional and tag characters: they hide text, or change the order in which it is read."""
 
+_VISIBLE_WIDE = rf"[^\x00-\x7f{_UNSEEN}]"
 _INVISIBLE = re.compile(
     # Joiners stay between characters that need them (emoji sequences, Persian, Indic scripts): none is ASCII.
-    rf"(?!(?<=[^\x00-\x7f{_UNSEEN}])[\u200c\u200d][^\x00-\x7f{_UNSEEN}])[{_UNSEEN}]"
+    rf"[{_UNSEEN}](?:(?<![\u200c\u200d])|(?<!{_VISIBLE_WIDE}[\u200c\u200d])|(?!{_VISIBLE_WIDE}))"
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
+# Every repetition is bounded: what a caller says must not make a pattern run for long.
 _GAP = rf"[\s{_UNSEEN}]{{0,8}}"
-_NAME = f"[{_UNSEEN}]*".join(
-    r"[_\uff3f\s-]{0,3}" if char == "_" else f"[{char}{chr(ord(char) + 0xFEE0)}]" for char in FENCE
+_NAME = rf"[\s_\uff3f{_UNSEEN}-]{{0,8}}".join(
+    f"[{_UNSEEN}]{{0,8}}".join(f"[{char}{chr(ord(char) + 0xFEE0)}]" for char in word)
+    for word in FENCE.split("_")
 )
 _TAG = re.compile(
     rf"[{_OPENING}]{_GAP}(?P<end>[/\uff0f\u2215\u2044]?){_GAP}{_NAME}(?!\w)"
@@ -105,7 +114,7 @@ _TAG = re.compile(
 _LEFT_OUT = "\u2026"
 """Stands for an imitated fence: what is on both sides of it must not grow together to another one."""
 
-_MAX_TEXT = 50_000
+_MAX_TEXT = 20_000
 """Characters of one stored text that are looked at, so that no reply waits for a text of absurd length."""
 
 
