@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
-from livekit.agents import Agent, AgentSession, JobContext, get_job_context, llm
+from livekit.agents import AgentSession, get_job_context, llm
 from typing_extensions import Self
 
 from . import realtime
+from .background import Background
 from .capture import Capture
+from .ending import Ending
 from .errors import ConfigurationError
+from .line import Line
 from .params import InputParams
 from .recall import Recall, Recollection
 from .render import insert, render_block, strip, strip_fenced
@@ -34,17 +36,6 @@ from .telemetry import Stats, logger
 from .tools import MemoryTools
 
 __all__ = ["SupermemoryLiveKit"]
-
-FINAL_BUDGET = 8.0
-"""Seconds that `close`, the job's shutdown callback and `aclose()` may take together. A worker that shuts down kills
-a job after `shutdown_process_timeout`, 10 s by default."""
-
-CLOSE_EVENT_WAIT = 2.5
-"""Seconds the shutdown callback waits for the `close` event of a session that still runs. LiveKit gives the last words
-2 s to become a transcript."""
-
-CLOSING_SHARE = 1.5
-"""Seconds of the final budget kept for closing connections, and the embedded service with its pending work."""
 
 
 class SupermemoryLiveKit:
@@ -117,23 +108,20 @@ class SupermemoryLiveKit:
         self._stats = Stats()
         self._recall = Recall(store, self._params, self._stats)
         self._capture = Capture(store, self._params, self._stats, clean=strip_fenced)
+        self._background = Background()
+        self._line = Line()
+        self._ending = Ending(
+            capture=self._capture, recall=self._recall, store=store, background=self._background
+        )
         self._tools = MemoryTools(
             store, tag=lambda: self.container_tag, params=self._params, changed=self._recall.changed
         )
         self._scopes = Scopes()
         self._scope: Scope | None = None
         self._session_id = session_id
-        self._speaker: str | None = None
-        """Identity of the participant this memory belongs to, once known."""
         self._by_identity = False
         """The tag is a participant's identity, for want of the attribute."""
-        self._sessions: list[AgentSession[Any]] = []
-        self._closed: dict[int, asyncio.Event] = {}
-        """Set by the `close` event of an attached session; by its id, while `_sessions` keeps it alive."""
-        self._jobs: list[JobContext] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._said: set[str] = set()
-        self._final_seconds = 0.0
         self._recalled_for: str | None = None
         self._last_user_message: str | None = None
         self._wants_recall = False
@@ -194,7 +182,7 @@ class SupermemoryLiveKit:
             self._session_id = session_id
         if self._session_id is None or not self._session_id.strip():
             self._session_id = new_session_id()
-        self._speaker = participant.identity if participant is not None else None
+        self._line.speaker = participant.identity if participant is not None else None
         self._by_identity = by_identity
         if participant is not None and may_change_own_metadata(participant):
             self._say_once(
@@ -211,9 +199,9 @@ class SupermemoryLiveKit:
         self._scope = scope
         self._capture.bound(scope)
         self._recall.bind(scope.container_tag)
-        if another:
-            self._recalled_for = None
-            self._in_background(self._show_realtime(None), "Taking memory away from the realtime model")
+        agent, session = self._line.agent()
+        if another and agent is not None and realtime.is_realtime(agent, session):
+            self._background.start(self._show_realtime(None), "Taking memory away from the realtime model")
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -275,7 +263,7 @@ class SupermemoryLiveKit:
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(new_message)
-            agent, session = self._current_agent()
+            agent, session = self._line.agent()
             if agent is not None and realtime.is_realtime(agent, session):
                 await self._show_realtime(block)
                 return
@@ -311,7 +299,7 @@ class SupermemoryLiveKit:
         )
 
     async def _show_realtime(self, block: str | None) -> None:
-        agent, session = self._current_agent()
+        agent, session = self._line.agent()
         if agent is None or not realtime.is_realtime(agent, session):
             return
         if not await realtime.push(agent, session, block) and block is not None:
@@ -364,18 +352,10 @@ class SupermemoryLiveKit:
             if self._scope is not None:
                 self._use(self._scopes.scope(self._scope.container_tag, session_id))
         self._watch_job()
-        if any(session is known for known in self._sessions):
-            return
-        self._sessions.append(session)
-        session.on("conversation_item_added", _guarded(self._on_item))
-        session.on("user_state_changed", _guarded(self._on_user_state))
-        closed = self._closed.setdefault(id(session), asyncio.Event())
-
-        def on_close(event: Any) -> None:
-            closed.set()
-            self._in_background(self._flush(), "Storing what was left of the call")
-
-        session.on("close", _guarded(on_close))
+        if self._line.add(session):
+            session.on("conversation_item_added", _guarded(self._on_item))
+            session.on("user_state_changed", _guarded(self._on_user_state))
+            self._ending.watch_session(session)
 
     def _on_item(self, event: Any) -> None:
         item = event.item
@@ -384,7 +364,7 @@ class SupermemoryLiveKit:
         if item.role == "user":
             self._recall.committed(item.id)
             self._last_user_message = item.id
-        if not self._speaker_is_bound():
+        if not self._line.bound_caller_speaks():
             self._stats.turns_dropped += 1
             self._say_once(
                 "speaker",
@@ -392,7 +372,7 @@ class SupermemoryLiveKit:
                 "recalled until bind names the caller",
             )
             return
-        self._final_seconds = 0.0
+        self._ending.call_goes_on()
         self._capture.record(
             "caller" if item.role == "user" else "agent",
             item.text_content or "",
@@ -416,7 +396,7 @@ class SupermemoryLiveKit:
         message = self._last_user_message
         if message is None or message == self._recalled_for or not self._wants_recall:
             return
-        agent, session = self._current_agent()
+        agent, session = self._line.agent()
         if agent is not None and realtime.is_realtime(agent, session):
             return
         self._say_once(
@@ -427,72 +407,25 @@ class SupermemoryLiveKit:
 
     def _refresh_server_side_realtime(self, message: llm.ChatMessage) -> None:
         """A realtime model that takes turns by itself runs no hook; the next reply gets what bears on these words."""
-        agent, session = self._current_agent()
+        agent, session = self._line.agent()
         if message.id == self._recalled_for or agent is None or not realtime.is_realtime(agent, session):
             return
         if self._wants_recall and self._scope is not None:
-            self._in_background(self._recall_for_realtime(message), "Recall for the realtime model")
+            self._background.start(self._recall_for_realtime(message), "Recall for the realtime model")
 
     async def _recall_for_realtime(self, message: llm.ChatMessage) -> None:
         await self._show_realtime(await self._recalled_block(message))
 
-    # -- the end of the call -------------------------------------------------------------------------------------
-
     async def aclose(self) -> None:
         """Store what is left and close. Takes at most 8 seconds together with `close` and shutdown; safe twice."""
-        await self._flush()
-        await self._recall.aclose()
-        await self._capture.aclose(0.0)
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        try:
-            await asyncio.wait_for(self._store.aclose(), max(CLOSING_SHARE, self._final_left()))
-        except Exception as error:  # noqa: BLE001 - the call is over, nobody can act on this
-            logger.warning("Closing the memory client failed with %s", type(error).__name__)
-        self._final_seconds += loop.time() - started
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._ending.aclose()
 
-    def _final_left(self) -> float:
-        return max(0.0, FINAL_BUDGET - CLOSING_SHARE - self._final_seconds)
-
-    async def _flush(self) -> None:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        try:
-            await self._capture.flush(self._final_left())
-        finally:
-            self._final_seconds += loop.time() - started
+    # -- the room ------------------------------------------------------------------------------------------------
 
     def _watch_job(self) -> None:
-        """Flush when the job shuts down: a task that only the close event started would be cancelled with the job."""
         job = get_job_context(required=False)
-        if job is None or any(job is known for known in self._jobs):
-            return
-        self._jobs.append(job)
-
-        async def store_the_rest_of_the_call() -> None:
-            await self._sessions_closed()
-            await self.aclose()
-
-        job.add_shutdown_callback(store_the_rest_of_the_call)
-        job.room.on("participant_attributes_changed", _guarded(self._on_attributes))
-
-    async def _sessions_closed(self) -> None:
-        """Wait, a moment, for sessions that are closing beside this callback: they still commit the last words."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        running = [session for session in self._sessions if _agent_of(session) is not None]
-        waits = [self._closed[id(session)].wait() for session in running]
-        if waits:
-            _, pending = await asyncio.wait(
-                [loop.create_task(wait) for wait in waits], timeout=min(CLOSE_EVENT_WAIT, self._final_left())
-            )
-            for task in pending:
-                task.cancel()
-        self._final_seconds += loop.time() - started
+        if job is not None and self._ending.watch_job(job):
+            job.room.on("participant_attributes_changed", _guarded(self._on_attributes))
 
     def _on_attributes(self, changed: dict[str, str], participant: Participant) -> None:
         """The attribute arrived, or changed, after bind.
@@ -500,7 +433,7 @@ class SupermemoryLiveKit:
         The tag of a call that was bound by the attribute never changes. A call bound by identity, for want of the
         attribute, is bound again when it arrives, provided that only the backend can have set it.
         """
-        if self._speaker is None or participant.identity != self._speaker or self._scope is None:
+        if self._scope is None or self._line.speaker != participant.identity:
             return
         tag = changed.get(TAG_ATTRIBUTE)
         if not isinstance(tag, str) or not tag.strip() or safe_tag(tag) == self._scope.container_tag:
@@ -519,42 +452,7 @@ class SupermemoryLiveKit:
         if self._scope is None:
             self._say_once("unbound", "No caller is bound: %s does nothing until bind is called", what)
             return False
-        return self._speaker_is_bound()
-
-    def _speaker_is_bound(self) -> bool:
-        """Whether the participant whom the session listens to is the one this memory belongs to.
-
-        A memory bound by tag belongs to whoever is linked first.
-        """
-        for session in self._sessions:
-            identity = _linked_identity(session)
-            if identity is None:
-                continue
-            if self._speaker is None:
-                self._speaker = identity
-            return identity == self._speaker
-        return True
-
-    def _current_agent(self) -> tuple[Agent | None, AgentSession[Any] | None]:
-        for session in reversed(self._sessions):
-            if (agent := _agent_of(session)) is not None:
-                return agent, session
-        return None, None
-
-    def _in_background(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        try:
-            task = asyncio.get_running_loop().create_task(work)
-        except RuntimeError:  # no loop runs: nothing is attached yet that the work could be about
-            work.close()
-            return
-        self._tasks.add(task)
-
-        def finished(task: asyncio.Task[None]) -> None:
-            self._tasks.discard(task)
-            if not task.cancelled() and (error := task.exception()) is not None:
-                logger.error("%s failed with %s", what, type(error).__name__)
-
-        task.add_done_callback(finished)
+        return self._line.bound_caller_speaks()
 
     def _say_once(self, key: str, message: str, *args: object) -> None:
         if key not in self._said:
@@ -567,23 +465,6 @@ def _last_user_message(chat_ctx: llm.ChatContext) -> llm.ChatMessage | None:
         if isinstance(item, llm.ChatMessage) and item.role == "user":
             return item
     return None
-
-
-def _linked_identity(session: AgentSession[Any]) -> str | None:
-    try:
-        participant = session.room_io.linked_participant
-    except RuntimeError:  # raised by a session without a room
-        return None
-    identity = participant.identity if participant is not None else None
-    # Console and simulated jobs put mocks where a participant would be.
-    return identity if isinstance(identity, str) else None
-
-
-def _agent_of(session: AgentSession[Any]) -> Agent | None:
-    try:
-        return session.current_agent
-    except RuntimeError:  # raised by a session that is not running
-        return None
 
 
 def _guarded(handler: Callable[..., None]) -> Callable[..., None]:

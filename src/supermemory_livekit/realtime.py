@@ -6,8 +6,7 @@ addition to its instructions. The model says in its capabilities which of the tw
 
 from __future__ import annotations
 
-import logging
-from typing import Any
+from typing import Any, cast
 
 from livekit.agents import Agent, AgentSession, llm
 from livekit.agents.types import NotGiven
@@ -16,7 +15,6 @@ from .render import FENCE_OPEN, ITEM_ID_PREFIX, strip
 
 __all__ = ["is_realtime", "push"]
 
-logger = logging.getLogger("supermemory_livekit")
 
 ITEM_ID = f"{ITEM_ID_PREFIX}realtime"
 """One id for the whole call: the session replaces the item in place instead of collecting one per turn."""
@@ -24,9 +22,10 @@ ITEM_ID = f"{ITEM_ID_PREFIX}realtime"
 
 def realtime_model(agent: Agent, session: AgentSession[Any] | None) -> llm.RealtimeModel | None:
     """The realtime model this agent speaks with, if it does: its own, else the one of its session."""
-    model: Any = agent.llm
+    # LiveKit leaves the type argument of `LLM` open.
+    model = cast("Any", agent).llm
     if isinstance(model, NotGiven):
-        model = session.llm if session is not None else None
+        model = cast("Any", session).llm if session is not None else None
     return model if isinstance(model, llm.RealtimeModel) else None
 
 

@@ -17,10 +17,11 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from .background import Background
 from .errors import AccessDenied, PaymentRequired, ServiceError, ServiceTimeout
 from .params import InputParams
 from .store import Hit, MemoryStore, Profile, SearchMode
-from .telemetry import OutageLog, Stats, logger, span
+from .telemetry import OutageLog, Stats, span
 
 __all__ = ["Recall", "Recollection"]
 
@@ -128,7 +129,7 @@ class Recall:
         """The profile request of the current turn: started when the caller began to speak, or by the recall."""
         self._lookups: list[_Lookup] = []
         self._probe: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._background = Background()
         consequence = "replies go on without it"
         self._profile_patience = _Patience("Loading the caller's profile", consequence=consequence)
         self._search_patience = _Patience("Searching the caller's memory", consequence=consequence)
@@ -152,8 +153,7 @@ class Recall:
         self._fetch = None
         self._probe = None
         self._lookups.clear()
-        for task in self._tasks:
-            task.cancel()
+        self._background.cancel()
 
     def caller_speaks(self) -> None:
         """The caller began to speak: refresh the profile while they do, so that no reply waits for it."""
@@ -215,10 +215,7 @@ class Recall:
     async def aclose(self) -> None:
         """Stop what still runs. Safe to call twice."""
         self._lookups.clear()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.aclose()
 
     # -- one lookup --------------------------------------------------------------------------------------------
 
@@ -236,7 +233,7 @@ class Recall:
         self._stats.recalls += 1
         lookup = _Lookup(tag=tag, text=text, deadline=self._deadline(), ids={message_id})
         if self._wants_search and (self._search_patience.waits or not self._search_in_flight()):
-            lookup.search = self._own(self._search(tag, text))
+            lookup.search = self._background.start(self._search(tag, text), "Recall")
         if self._wants_profile and self._profile_patience.waits:
             self._fetch = self._fetch or self._start_fetch(tag)
             lookup.profile = self._fetch
@@ -300,7 +297,7 @@ class Recall:
         return pending
 
     def _start_fetch(self, tag: str) -> asyncio.Task[Profile | None]:
-        return self._own(self._load_profile(tag))
+        return self._background.start(self._load_profile(tag), "Loading the profile")
 
     async def _load_profile(self, tag: str) -> Profile | None:
         self._fetches += 1
@@ -353,7 +350,7 @@ class Recall:
     def _start_probe(self, tag: str) -> None:
         everything_answers = self._profile_patience.waits and self._search_patience.waits
         if not everything_answers and (self._probe is None or self._probe.done()):
-            self._probe = self._own(self._probe_until_back(tag))
+            self._probe = self._background.start(self._probe_until_back(tag), "Probing the service")
 
     async def _probe_until_back(self, tag: str) -> None:
         """Ask for the profile now and then until the service answers, so that the next turn waits again."""
@@ -363,17 +360,6 @@ class Recall:
             tries += 1
             if await self._load_profile(tag) is not None:
                 return
-
-    def _own(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return task
-
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("A memory task ended with %s", type(task.exception()).__name__)
 
 
 def _result(task: asyncio.Task[T | None] | None) -> T | None:

@@ -1,0 +1,65 @@
+"""Who is on the line: the attached sessions, the agent at work, and the participant the session listens to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livekit.agents import Agent, AgentSession
+
+__all__ = ["Line", "agent_of"]
+
+
+class Line:
+    """The sessions of one memory, and whether the bound caller is the one who speaks there."""
+
+    def __init__(self) -> None:
+        self.sessions: list[AgentSession[Any]] = []
+        self.speaker: str | None = None
+        """Identity of the participant whose memory it is. None until it is known: a memory bound by tag belongs to
+        the participant who is linked first."""
+
+    def add(self, session: AgentSession[Any]) -> bool:
+        """False when the session was attached before."""
+        if any(session is known for known in self.sessions):
+            return False
+        self.sessions.append(session)
+        return True
+
+    def bound_caller_speaks(self) -> bool:
+        """Whether the participant whom the session listens to is the bound caller.
+
+        LiveKit has no event for a change of the linked participant, so this is asked at every turn.
+        """
+        for session in self.sessions:
+            identity = _linked_identity(session)
+            if identity is None:
+                continue
+            if self.speaker is None:
+                self.speaker = identity
+            return identity == self.speaker
+        return True
+
+    def agent(self) -> tuple[Agent | None, AgentSession[Any] | None]:
+        """The agent at work in the session attached last that runs."""
+        for session in reversed(self.sessions):
+            if (agent := agent_of(session)) is not None:
+                return agent, session
+        return None, None
+
+
+def agent_of(session: AgentSession[Any]) -> Agent | None:
+    """The agent at work in this session; None when the session does not run."""
+    try:
+        return session.current_agent
+    except RuntimeError:  # raised by a session that is not running
+        return None
+
+
+def _linked_identity(session: AgentSession[Any]) -> str | None:
+    try:
+        participant = session.room_io.linked_participant
+    except RuntimeError:  # raised by a session without a room
+        return None
+    identity: object = participant.identity if participant is not None else None
+    # Console and simulated jobs put mocks where a participant would be.
+    return identity if isinstance(identity, str) else None
