@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -34,8 +35,13 @@ from .sdk_store import SDKStore, make_client
 from .store import MemoryStore
 from .telemetry import Stats, logger
 from .tools import MemoryTools
+from .wiring import Notices, Wiring
 
 __all__ = ["SupermemoryLiveKit"]
+
+
+TRANSCRIPT_WAIT = 1.0
+"""Seconds a realtime model gets to report the words that its reply answers."""
 
 
 class SupermemoryLiveKit:
@@ -110,6 +116,8 @@ class SupermemoryLiveKit:
         self._capture = Capture(store, self._params, self._stats, clean=strip_fenced)
         self._background = Background()
         self._line = Line()
+        self._notices = Notices()
+        self._wiring = Wiring(self._line, self._notices)
         self._ending = Ending(
             capture=self._capture, recall=self._recall, store=store, background=self._background
         )
@@ -121,10 +129,6 @@ class SupermemoryLiveKit:
         self._session_id = session_id
         self._by_identity = False
         """The tag is a participant's identity, for want of the attribute."""
-        self._said: set[str] = set()
-        self._recalled_for: str | None = None
-        self._last_user_message: str | None = None
-        self._wants_recall = False
         if container_tag is not None:
             self.bind(container_tag=container_tag, session_id=session_id)
 
@@ -173,7 +177,7 @@ class SupermemoryLiveKit:
             raise ConfigurationError("bind takes a container_tag or a participant")
         tag = safe_tag(asked)
         if tag != asked and not by_identity:
-            self._say_once(
+            self._notices.say_once(
                 "tag",
                 "The container tag is not valid (letters, digits, '_', '-', ':', at most 100 characters); "
                 "a stable tag made from it is used",
@@ -185,7 +189,7 @@ class SupermemoryLiveKit:
         self._line.speaker = participant.identity if participant is not None else None
         self._by_identity = by_identity
         if participant is not None and may_change_own_metadata(participant):
-            self._say_once(
+            self._notices.say_once(
                 "metadata",
                 "The caller may change their own metadata (canUpdateOwnMetadata), and so the attribute %s: do not "
                 "grant it to callers, or pass container_tag from your backend",
@@ -232,11 +236,10 @@ class SupermemoryLiveKit:
         Works on the copy of the context that LiveKit hands to `llm_node`: memory inserted earlier is taken out first,
         one new system message is put in, and no other item is touched. Waits at most `recall_timeout` seconds.
         """
-        self._wants_recall = True
         strip(chat_ctx)
         try:
             message = _last_user_message(chat_ctx)
-            self._recalled_for = message.id if message is not None else self._recalled_for
+            self._wiring.recall_asked(message.id if message is not None else None)
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(message)
@@ -257,9 +260,8 @@ class SupermemoryLiveKit:
         With any other model use `enrich` in `llm_node`. Called here all the same, it enriches `turn_ctx`, which costs
         the preemptive generation of each turn.
         """
-        self._wants_recall = True
         try:
-            self._recalled_for = new_message.id
+            self._wiring.recall_asked(new_message.id)
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(new_message)
@@ -267,7 +269,7 @@ class SupermemoryLiveKit:
             if agent is not None and realtime.is_realtime(agent, session):
                 await self._show_realtime(block)
                 return
-            self._say_once(
+            self._notices.say_once(
                 "hook",
                 "on_user_turn_completed is for realtime models on an attached session; with other models call "
                 "enrich in llm_node, which keeps preemptive generation",
@@ -303,7 +305,7 @@ class SupermemoryLiveKit:
         if agent is None or not realtime.is_realtime(agent, session):
             return
         if not await realtime.push(agent, session, block) and block is not None:
-            self._say_once(
+            self._notices.say_once(
                 "realtime",
                 "This realtime model accepts no change of its context or instructions during a call: the caller's "
                 "memory comes from preload and the memory tools alone",
@@ -316,7 +318,7 @@ class SupermemoryLiveKit:
 
         The same objects at every call, so that they can be given to a session and to its agents.
         """
-        self._wants_recall = True
+        self._wiring.recall_asked(None)
         return self._tools.function_tools()
 
     async def search(self, query: str) -> str:
@@ -363,10 +365,10 @@ class SupermemoryLiveKit:
             return
         if item.role == "user":
             self._recall.committed(item.id)
-            self._last_user_message = item.id
+            self._wiring.caller_spoke(item.id)
         if not self._line.bound_caller_speaks():
             self._stats.turns_dropped += 1
-            self._say_once(
+            self._notices.say_once(
                 "speaker",
                 "Another participant than the bound caller is on the line: what is said is not stored and nothing is "
                 "recalled until bind names the caller",
@@ -381,36 +383,34 @@ class SupermemoryLiveKit:
             interrupted=bool(item.interrupted),
         )
         if item.role == "assistant":
-            self._check_wiring()
-            self._capture.wake()
+            self._wiring.agent_replied()
+            self._write_soon()
         else:
             self._refresh_server_side_realtime(item)
+
+    def _write_soon(self) -> None:
+        """Store the turns so far. A realtime model may report the caller's words after its own reply to them, so they
+        get a moment to arrive and be written in order."""
+        agent, session = self._line.agent()
+        if agent is not None and realtime.is_realtime(agent, session):
+            self._background.start(self._write_later(), "Storing the last turns")
+        else:
+            self._capture.wake()
+
+    async def _write_later(self) -> None:
+        await asyncio.sleep(TRANSCRIPT_WAIT)
+        self._capture.wake()
 
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":
             self._recall.caller_speaks()
 
-    def _check_wiring(self) -> None:
-        """Say once when an agent replied to the caller although nobody asked for recall: a forgotten hook is silent
-        otherwise."""
-        message = self._last_user_message
-        if message is None or message == self._recalled_for or not self._wants_recall:
-            return
-        agent, session = self._line.agent()
-        if agent is not None and realtime.is_realtime(agent, session):
-            return
-        self._say_once(
-            "wiring",
-            "An agent replied without recall: its llm_node does not call `await memory.enrich(chat_ctx)` (a subclass "
-            "of SupermemoryAgent that overrides llm_node calls super().llm_node)",
-        )
-
     def _refresh_server_side_realtime(self, message: llm.ChatMessage) -> None:
         """A realtime model that takes turns by itself runs no hook; the next reply gets what bears on these words."""
         agent, session = self._line.agent()
-        if message.id == self._recalled_for or agent is None or not realtime.is_realtime(agent, session):
+        if self._wiring.was_recalled(message.id) or agent is None or not realtime.is_realtime(agent, session):
             return
-        if self._wants_recall and self._scope is not None:
+        if self._wiring.wants_recall and self._scope is not None:
             self._background.start(self._recall_for_realtime(message), "Recall for the realtime model")
 
     async def _recall_for_realtime(self, message: llm.ChatMessage) -> None:
@@ -442,7 +442,7 @@ class SupermemoryLiveKit:
             logger.info("The attribute %s arrived after bind; the call is bound by it now", TAG_ATTRIBUTE)
             self.bind(participant=participant, session_id=self._session_id)
         else:
-            self._say_once(
+            self._notices.say_once(
                 "attribute", "The attribute %s changed after bind; the bound tag stays", TAG_ATTRIBUTE
             )
 
@@ -450,14 +450,11 @@ class SupermemoryLiveKit:
 
     def _ready(self, what: str) -> bool:
         if self._scope is None:
-            self._say_once("unbound", "No caller is bound: %s does nothing until bind is called", what)
+            self._notices.say_once(
+                "unbound", "No caller is bound: %s does nothing until bind is called", what
+            )
             return False
         return self._line.bound_caller_speaks()
-
-    def _say_once(self, key: str, message: str, *args: object) -> None:
-        if key not in self._said:
-            self._said.add(key)
-            logger.warning(message, *args)
 
 
 def _last_user_message(chat_ctx: llm.ChatContext) -> llm.ChatMessage | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
-from livekit.agents import Agent, ChatContext, llm
+from livekit.agents import Agent, ChatContext, ConversationItemAddedEvent, llm
 
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.render import FENCE_OPEN
@@ -129,3 +130,43 @@ async def test_a_model_that_takes_turns_itself_gets_what_was_recalled_for_its_ne
         context = model.sessions[-1].chat_ctx
         assert any("Likes tea." in str(getattr(item, "text_content", "")) for item in context.items)
     await memory.aclose()
+
+
+async def test_a_caller_who_is_never_transcribed_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Case C4: a session that emits only assistant items: stored as they are; one line says how to mend it."""
+    store = store_with()
+    memory = memory_over(store)
+    model = ScriptedRealtimeModel("good morning", turn_detection=True)
+    agent = SupermemoryAgent(memory, instructions="Be kind.")
+    async with ScriptedCaller(agent, llm=model, transcribes=False) as caller:
+        memory.attach(caller.session)
+        for _ in range(5):
+            model.sessions[-1].takes_turn()
+            await asyncio.sleep(3)
+    await memory.aclose()
+    assert (store.document(TAG, "lk-room-1") or "").count("Agent: good morning") == 5
+    assert len([r for r in caplog.records if "transcription on" in r.getMessage()]) == 1
+
+
+async def test_words_reported_after_the_reply_are_stored_before_it() -> None:
+    """Design 5.3: in order, also when a provider reports the caller's words late with an earlier time."""
+    store = store_with()
+    memory = memory_over(store)
+    model = ScriptedRealtimeModel("good morning", turn_detection=True, user_transcription=True)
+    agent = SupermemoryAgent(memory, instructions="Be kind.")
+    async with ScriptedCaller(agent, llm=model, transcribes=False) as caller:
+        memory.attach(caller.session)
+        before = time.time()
+        await asyncio.sleep(0.1)
+        model.sessions[-1].takes_turn()
+        await caller.hears_reply()
+        caller.session.emit(
+            "conversation_item_added",
+            ConversationItemAddedEvent(
+                item=llm.ChatMessage(role="user", content=["hello there"], created_at=before)
+            ),
+        )
+        await asyncio.sleep(3)
+    await memory.aclose()
+    lines = (store.document(TAG, "lk-room-1") or "").splitlines()
+    assert [line.partition("] ")[2] for line in lines] == ["Caller: hello there", "Agent: good morning"]

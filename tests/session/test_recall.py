@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from livekit.agents import Agent, ChatContext, FlushSentinel, ModelSettings, function_tool, llm
 
-from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit import (
+    AccessDenied,
+    InputParams,
+    ServiceUnavailable,
+    SupermemoryAgent,
+    SupermemoryLiveKit,
+)
 from supermemory_livekit.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile
 from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall
@@ -389,3 +395,29 @@ async def test_a_late_answer_serves_the_next_turn(delay: float, in_time: bool, c
     assert ("Likes tea." in model.seen[0].text) is in_time
     assert ("Likes tea." in model.seen[1].text) is not in_time
     await memory.aclose()
+
+
+async def test_a_refused_key_is_one_error_no_waiting_and_no_other_tag(
+    clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Cases S10 and P10: 403 or 401: no other scope is tried, one ERROR with a hint, replies wait for nothing."""
+    denied = Fail(AccessDenied("search answered 403", status=403), after=1.5)
+    store = (
+        store_with("Likes tea.").always("profile", denied).always("search", denied).always("append", denied)
+    )
+    memory = memory_over(store)
+    model = ScriptedLLM(lambda context, tools: "Yes.")
+    loop = asyncio.get_running_loop()
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        before = loop.time()
+        for turn in range(10):
+            await say(session, f"Question {turn}?")
+        assert loop.time() - before < 2.0
+    await memory.aclose()
+    errors = [
+        r.getMessage() for r in caplog.records if r.name == "supermemory_livekit" and r.levelname == "ERROR"
+    ]
+    assert len(errors) == 3  # one for each kind of request: profile, search, writing
+    assert all("SUPERMEMORY_API_KEY" in error for error in errors)
+    assert store.tags == {TAG}
