@@ -1,0 +1,73 @@
+# What a person needs: `make demo`, `make test`. Everything is set up in .venv first, with Python 3.10 to 3.13.
+#   make test PYTHON=python3.12     another interpreter
+#   make test ARGS="-k recall"      arguments for pytest, the demo or a benchmark
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+DATA ?= bench/data
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+READY := $(VENV)/.ready
+WHEEL_VENV := .venv-wheel
+LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
+CODE := src tests examples bench
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format build test-wheel bench-facts bench-retrieval clean
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r target text; do printf '%-24s %s\n' "$$target" "$$text"; done
+
+# Done again when the dependencies change.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || \
+		{ echo "Python 3.10 to 3.13 is needed. Name one: make PYTHON=python3.11 ..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || \
+		{ echo "Python's venv module is needed (Debian: apt install python3-venv)."; exit 1; }
+	@echo "Setting up $(VENV), once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip
+	@$(PIP) install --quiet --constraint constraints.txt --editable ".[local]" --group dev
+	@touch $@
+
+demo: $(READY) ## A caller rings twice and is remembered, on this machine, with no key
+	@$(BIN)/supermemory-livekit demo $(ARGS)
+
+test: $(READY) ## All tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY) ## Format, lint, strict types
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+format: $(READY) ## Format and mend what can be mended by itself
+	$(BIN)/ruff check --fix --quiet $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+build: $(READY) ## Wheel and source archive in dist/
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
+# The wheel as a user gets it, on the oldest dependencies it allows, without the sources in reach.
+test-wheel: build ## The built wheel on the lowest allowed dependencies
+	rm -rf $(WHEEL_VENV)
+	$(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(WHEEL_VENV)/bin/python -m pip install --quiet dist/*.whl $(LOWEST)
+	$(WHEEL_VENV)/bin/python -W error -c "import supermemory_livekit"
+	$(WHEEL_VENV)/bin/python -m pip install --quiet "$$(ls dist/*.whl)[local]" $(LOWEST) --group dev
+	$(WHEEL_VENV)/bin/python -m pytest -o pythonpath=. $(ARGS) tests/unit tests/session tests/local tests/cli
+
+bench-facts: $(READY) ## How well facts are drawn from calls
+	@$(BIN)/python bench/facts.py $(ARGS)
+
+bench-retrieval: $(READY) ## How well stored calls are found; DATA=folder of LoCoMo conversations
+	@$(BIN)/python bench/retrieval.py $(DATA) $(ARGS)
+
+clean: ## Remove what the targets have made
+	rm -rf $(VENV) $(WHEEL_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -1,0 +1,148 @@
+"""The commands and their options. What a command does is in a module of its own, imported when it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from supermemory_livekit._version import __version__
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Memory for LiveKit voice agents, kept in Supermemory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"supermemory-livekit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None: ...
+
+
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show texts in full, and the logs.")]
+Path_ = Annotated[
+    Path | None,
+    typer.Option("--path", help="Database file to use and keep.", dir_okay=False, show_default=False),
+]
+
+
+@app.command()
+def demo(
+    *,
+    seed: Annotated[
+        int | None, typer.Option(help="Play the caller with this number.", show_default="drawn at random")
+    ] = None,
+    path: Path_ = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Be the caller yourself: type, one line a turn.")
+    ] = False,
+    caller: Annotated[str, typer.Option(help="With --chat: who is calling.")] = "demo-caller",
+    without_recall: Annotated[
+        bool,
+        typer.Option("--without-recall", help="Check of the demo itself: recall nothing. It must fail then."),
+    ] = False,
+    verbose: Verbose = False,
+) -> None:
+    """A caller rings twice and is remembered: on this machine, with no key and no network.
+
+    The last line says whether the caller was recognised on the second call; the exit code is 0 if so. With --chat the
+    call is yours; it is kept in the local database, so that you are remembered the next time.
+    """
+    _logs(verbose=verbose)
+    if chat:
+        from .demo.chat import run_chat
+
+        raise typer.Exit(asyncio.run(run_chat(caller=caller, path=path, verbose=verbose)))
+    from .demo.run import run_demo
+
+    raise typer.Exit(run_demo(seed=seed, path=path, recall=not without_recall, verbose=verbose))
+
+
+@app.command()
+def serve(
+    *,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. The connection is not encrypted.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 6767,
+    path: Path_ = None,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SUPERMEMORY_LOCAL_KEY",
+            help="Key that clients must send.",
+            show_default="made once and kept beside the database",
+        ),
+    ] = None,
+    dynamic_delay: Annotated[
+        float,
+        typer.Option(min=0.0, help="Seconds of quiet before a call stored as `dynamic` becomes memories."),
+    ] = 60.0,
+) -> None:
+    """Serve the embedded memory service to several workers on this machine.
+
+    It speaks the API of Supermemory: the address and the key go into SUPERMEMORY_BASE_URL and SUPERMEMORY_API_KEY.
+    """
+    _logs(verbose=False)
+    from .serve import run_serve
+
+    raise typer.Exit(run_serve(host=host, port=port, path=path, api_key=api_key, dynamic_delay=dynamic_delay))
+
+
+class Part(str, Enum):
+    first = "first"
+    second = "second"
+
+
+@app.command("demo-part", hidden=True)
+def demo_part(
+    part: Part,
+    *,
+    seed: Annotated[int, typer.Option()],
+    path: Annotated[Path, typer.Option()],
+    report: Annotated[Path, typer.Option()],
+    run: Annotated[str, typer.Option()],
+    without_recall: Annotated[bool, typer.Option("--without-recall")] = False,
+    verbose: Verbose = False,
+) -> None:
+    """One process of the scripted demo."""
+    _logs(verbose=verbose)
+    from .demo import parts
+    from .demo.output import Output
+    from .demo.script import Script
+
+    script = Script.draw(seed)
+    output = Output(verbose=verbose)
+    recall = not without_recall
+    if part is Part.first:
+        asyncio.run(parts.first_call(script, path, output, recall=recall, run=run))
+    else:
+        asyncio.run(parts.second_call(script, path, output, recall=recall, run=run)).write(report)
+
+
+def _logs(*, verbose: bool) -> None:
+    """Warnings of this package always, everything when verbose; LiveKit talks a lot and is kept quiet otherwise."""
+    logging.basicConfig(level=logging.WARNING, format="      %(levelname)s %(name)s: %(message)s")
+    if verbose:
+        logging.getLogger("supermemory_livekit").setLevel(logging.DEBUG)
+    else:
+        logging.getLogger("livekit").setLevel(logging.ERROR)

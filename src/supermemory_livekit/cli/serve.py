@@ -1,0 +1,63 @@
+"""`serve`: the embedded memory service over HTTP, until Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from pathlib import Path
+from types import FrameType
+
+import typer
+
+from supermemory_livekit.local.database import StorageError, default_path
+from supermemory_livekit.local.server import Listening, key_path, serve
+
+__all__ = ["run_serve"]
+
+
+def run_serve(*, host: str, port: int, path: Path | None, api_key: str | None, dynamic_delay: float) -> int:
+    """Serve until told to stop. Returns the exit code: 0 after Ctrl-C or SIGTERM, 1 when it cannot start."""
+    database = default_path() if path is None else path.expanduser()
+    key_is_new = not key_path(database).exists()
+    # The server hands a signal on once it is done with it; what it ends with then is no failure.
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        serve(
+            host,
+            port,
+            database,
+            api_key,
+            dynamic_delay=dynamic_delay,
+            announce=lambda listening: _announce(listening, key_is_new=key_is_new),
+        )
+    except KeyboardInterrupt:
+        return 0
+    except (StorageError, OSError) as error:
+        typer.echo(f"Cannot serve: {error}", err=True)
+        return 1
+    return 0
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def _announce(listening: Listening, *, key_is_new: bool) -> None:
+    shown = "<the key you gave>"
+    typer.echo(f"Memory service:  {listening.url}")
+    typer.echo(f"Database:        {listening.path}")
+    if listening.key_file is None:
+        typer.echo("Key:             the one you gave")
+    elif key_is_new:
+        shown = listening.api_key
+        typer.echo(f"Key:             {listening.api_key}")
+        typer.echo(f"                 made just now and kept in {listening.key_file}; not shown again")
+    else:
+        shown = f'"$(cat {shlex.quote(str(listening.key_file))})"'
+        typer.echo(f"Key:             kept in {listening.key_file}")
+    typer.echo("")
+    typer.echo("For workers:")
+    typer.echo(f"  export SUPERMEMORY_BASE_URL={listening.url}")
+    typer.echo(f"  export SUPERMEMORY_API_KEY={shown}")
+    typer.echo("")
+    typer.echo("Ctrl-C stops it.")
