@@ -16,7 +16,7 @@ from .errors import ConfigurationError
 __all__ = ["InputParams"]
 
 
-class InputParams(BaseModel):
+class InputParams(BaseModel, frozen=True):  # given here, because type checkers read it here
     """Settings of one memory. Frozen and keyword-only; every field has a default.
 
     Raises:
@@ -24,7 +24,7 @@ class InputParams(BaseModel):
             message names the field and what it takes.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
     mode: Literal["profile", "query", "full"] = "full"
     """What is recalled before a reply: the caller's profile, what bears on their words, or both ("full")."""
@@ -43,7 +43,7 @@ class InputParams(BaseModel):
 
     capture_dreaming: Literal["instant", "dynamic"] = "instant"
     """When the stored call becomes memories: each write at once ("instant": usually within a minute, for one
-    more billed operation per write) or on the service's own schedule ("dynamic": usually 10 to 20 minutes)."""
+    more billed operation per write) or on the schedule of the service ("dynamic": usually 10 to 20 min)."""
 
     @model_validator(mode="wrap")
     @classmethod
