@@ -122,7 +122,11 @@ class SupermemoryLiveKit:
             capture=self._capture, recall=self._recall, store=store, background=self._background
         )
         self._tools = MemoryTools(
-            store, tag=lambda: self.container_tag, params=self._params, changed=self._recall.changed
+            store,
+            tag=lambda: self.container_tag,
+            params=self._params,
+            changed=self._recall.changed,
+            forgot=self._recall.forgot,
         )
         self._scopes = Scopes()
         self._scope: Scope | None = None

@@ -175,6 +175,16 @@ class Recall:
             self._fetch = None
             self._start_fetch(self._tag)
 
+    def forgot(self) -> None:
+        """A tool made the service forget something: nothing recalled before is shown again, also not as a fall-back.
+
+        The tool follow-up of this turn recalls anew.
+        """
+        self._freshest = None
+        self._freshest_fetch = self._fetches
+        self._lookups.clear()
+        self.changed()
+
     # -- what a reply asks for ---------------------------------------------------------------------------------
 
     async def preload(self) -> Profile | None:

@@ -70,7 +70,8 @@ class MemoryTools:
     """The three memory tools of one call.
 
     `tag` tells the container tag bound at this moment, None before any bind; an operation works for the tag
-    that it finds when it starts. `changed` is called after whatever may have changed what the service keeps.
+    that it finds when it starts. `changed` is called after whatever may have changed what the service keeps,
+    `forgot` in its place when something may be gone from it.
     """
 
     def __init__(
@@ -80,12 +81,14 @@ class MemoryTools:
         tag: Callable[[], str | None],
         params: InputParams,
         changed: Callable[[], None],
+        forgot: Callable[[], None] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store = store
         self._tag = tag
         self._params = params
         self._changed = changed
+        self._forgot = forgot or changed
         self._now = now
         self._instant = True
         """False once the organisation has turned out to have no balance for instant processing."""
@@ -156,7 +159,7 @@ class MemoryTools:
                 )
         except ServiceError as error:
             if error.uncertain:
-                self._changed()
+                (self._forgot if operation == "delete_memory" else self._changed)()
             outage.failed(error, "the model is told so")
             return f"{failure}{', as far as is known' if error.uncertain else ''}: {_reason(error)}. {advice}"
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end a call either
@@ -321,7 +324,7 @@ class MemoryTools:
         Its document goes too: raw-text search would still find the fact there.
         """
         for pause in (*_FORGET_PAUSES, None):
-            if await self._forgot(tag, receipt, deadline):
+            if await self._is_forgotten(tag, receipt, deadline):
                 await self._deleted_if_possible(tag, receipt, deadline)
                 break
             if await self._deleted(tag, receipt, deadline):
@@ -332,7 +335,7 @@ class MemoryTools:
         self._receipts[tag].pop(_comparable(receipt.text), None)
         return self._done()
 
-    async def _forgot(self, tag: str, receipt: _Receipt, deadline: _Deadline) -> bool:
+    async def _is_forgotten(self, tag: str, receipt: _Receipt, deadline: _Deadline) -> bool:
         try:
             return await self._store.forget(tag, text=receipt.text, timeout=deadline.left())
         except (NotFound, Conflict):
@@ -354,7 +357,7 @@ class MemoryTools:
             logger.warning("The tool forget left the document of a forgotten fact: %s", describe(error))
 
     def _done(self) -> str:
-        self._changed()
+        self._forgot()
         return _FORGOTTEN
 
     # -- what the model reads

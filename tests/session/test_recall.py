@@ -19,7 +19,7 @@ from supermemory_livekit import (
 )
 from supermemory_livekit.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile
-from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall
+from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall, Work
 from tests.support.clock import VirtualClock
 from tests.support.sessions import say, started
 
@@ -421,3 +421,24 @@ async def test_a_refused_key_is_one_error_no_waiting_and_no_other_tag(
     assert len(errors) == 3  # one for each kind of request: profile, search, writing
     assert all("SUPERMEMORY_API_KEY" in error for error in errors)
     assert store.tags == {TAG}
+
+
+async def test_a_forgotten_fact_is_not_shown_again_not_even_as_a_fall_back() -> None:
+    """Specification: the model can forget; what was recalled before must not bring the fact back in this call."""
+    store = store_with("Lives in Lisbon.", profile=Profile(static=("Lives in Lisbon.",)))
+    memory = memory_over(store)
+
+    def reply(context: ChatContext, tools: list[llm.Tool]) -> Any:
+        used = any(item.type == "function_call_output" for item in context.items)
+        return "Done." if used else ToolCall("forget", {"memory_id": "mem-0"})
+
+    model = ScriptedLLM(reply)
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        await memory.preload(ChatContext())
+        store.script("profile", Work(), Fail(ServiceUnavailable("profile answered 503", status=503)))
+        store.always("profile", Fail(ServiceUnavailable("profile answered 503", status=503)))
+        await say(session, "Forget where I live.")
+    assert "Lives in Lisbon." in model.seen[0].text
+    assert FENCE_OPEN not in model.seen[1].text
+    await memory.aclose()
