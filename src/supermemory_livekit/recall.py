@@ -37,6 +37,10 @@ FAILURES_UNTIL_STOP = 3
 PROBE_INTERVALS = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds between two probes of a service nobody waits for; the last one repeats."""
 
+PROBE_LIMIT = 3.0
+"""Seconds a probe waits for its answer, `recall_timeout` if that is longer. Short, since a probe that was sent while
+the service hung finds out nothing about the service that is back."""
+
 KEPT_LOOKUPS = 8
 """Recalls kept by message id. A turn needs one, its discarded attempts up to three more."""
 
@@ -63,6 +67,8 @@ class _Patience:
         self._outage = OutageLog(what)
         self._consequence = consequence
         self._failures = 0
+        self._revived = False
+        """Another kind of request has made replies wait for this one, which has not answered since."""
         self.stopped_by: ServiceError | None = None
 
     @property
@@ -71,6 +77,7 @@ class _Patience:
 
     def answered(self) -> None:
         self._failures = 0
+        self._revived = False
         self.stopped_by = None
         self._outage.worked()
 
@@ -85,10 +92,15 @@ class _Patience:
         self.failed(ServiceTimeout(f"no answer within recall_timeout ({budget:g} s)"))
 
     def service_is_back(self) -> None:
-        """Another kind of request was answered: wait again, unless this one was refused as such."""
-        if not isinstance(self.stopped_by, (AccessDenied, PaymentRequired)):
-            self._failures = 0
-            self.stopped_by = None
+        """Another kind of request was answered: wait again, unless this one was refused as such.
+
+        Once, until this kind answers: where it alone is down, every turn would wait for it again.
+        """
+        if self.waits or self._revived or isinstance(self.stopped_by, (AccessDenied, PaymentRequired)):
+            return
+        self._revived = True
+        self._failures = 0
+        self.stopped_by = None
 
 
 @dataclass(eq=False)
@@ -307,13 +319,13 @@ class Recall:
         return pending
 
     def _start_fetch(self, tag: str) -> asyncio.Task[Profile | None]:
-        return self._background.start(self._load_profile(tag), "Loading the profile")
+        return self._background.start(self._load_profile(tag, self._late_limit), "Loading the profile")
 
-    async def _load_profile(self, tag: str) -> Profile | None:
+    async def _load_profile(self, tag: str, timeout: float) -> Profile | None:
         self._fetches += 1
         fetch = self._fetches
         patience = self._profile_patience
-        profile = await self._ask(self._store.profile(tag, timeout=self._late_limit), patience)
+        profile = await self._ask(self._store.profile(tag, timeout=timeout), patience)
         if profile is None:
             if self._tag == tag:
                 self._start_probe(tag)
@@ -335,7 +347,10 @@ class Recall:
             timeout=self._late_limit,
         )
         hits = await self._ask(asked, self._search_patience)
-        return None if hits is None else tuple(hits)
+        if hits is None:
+            return None
+        self._profile_patience.service_is_back()
+        return tuple(hits)
 
     @property
     def _late_limit(self) -> float:
@@ -364,11 +379,12 @@ class Recall:
 
     async def _probe_until_back(self, tag: str) -> None:
         """Ask for the profile now and then until the service answers, so that the next turn waits again."""
+        limit = max(PROBE_LIMIT, self._params.recall_timeout)
         tries = 0
         while self._tag == tag:
             await asyncio.sleep(PROBE_INTERVALS[min(tries, len(PROBE_INTERVALS) - 1)])
             tries += 1
-            if await self._load_profile(tag) is not None:
+            if await self._load_profile(tag, limit) is not None:
                 return
 
 

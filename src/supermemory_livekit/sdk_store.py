@@ -156,7 +156,7 @@ class SDKStore(MemoryStore):
             self._dated = False
             return answer
 
-        return await _answer("append", call, read_id, timeout=timeout, write=True)
+        return await _answer("append", call, self._receipt, timeout=timeout, write=True)
 
     async def read(self, tag: str, custom_id: str, *, service_id: str | None, timeout: float) -> str | None:
         get, list_ = self._get, self._list
@@ -204,7 +204,17 @@ class SDKStore(MemoryStore):
                 timeout=timeout,
             )
 
-        return await _answer("remember", call, read_id, timeout=timeout, write=True)
+        return await _answer("remember", call, self._receipt, timeout=timeout, write=True)
+
+    def _receipt(self, answer: object) -> str | None:
+        """The id in the answer to a write. One without an id leaves open whether anything is stored.
+
+        That is worth an error only where it can be found out: other people's clients may return nothing at all.
+        """
+        identifier = read_id(answer)
+        if identifier is None and self._get is not None and self._list is not None:
+            raise UnreadableAnswer
+        return identifier
 
     async def unremember(self, tag: str, service_id: str, *, timeout: float) -> None:
         delete = self._delete
