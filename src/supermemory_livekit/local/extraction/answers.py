@@ -1,0 +1,109 @@
+"""An agent's question, by which a caller's short answer is understood."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .known import declarative
+from .sentences import is_question, normal, sentences
+
+__all__ = ["Asked", "question_of"]
+
+_LONGEST = 160
+_SERVICE = re.compile(
+    r"\b(?:would you (?:like|prefer|mind)(?! to (?:eat|drink|order))|shall (?:i|we)|should i|"
+    r"may i(?! have your| ask your| take your| get your)|"
+    r"can i(?! have your| get your| take your)|could i(?! have your| get your| take your)|do you want|"
+    r"did (?:that|you)|"
+    r"is there anything|anything else|does that|is that (?:okay|ok|all|fine|alright)|can you (?:hear|see|"
+    r"hold|repeat|spell)|"
+    r"are you (?:still|there|ready|sure|okay)|how are you|how can i help|what can i do|how may i|"
+    r"are you calling|ready|"
+    r"have you (?:tried|got a pen)|is now a good time|how (?:do|did) you (?:like|hear|find)|okay\?|isn't it|"
+    r"and you|huh|right\?|what do you think|how(?:'s| is| are) (?:it|things|the|your))\b",
+    re.IGNORECASE,
+)
+_ABOUT_CALLER = re.compile(
+    r"\b(?:you|your|you're|du|dein\w*|sie|ihr\w*|usted|tú|tu|su|vous|votre|vos|você|seu|sua|lei|suo|sua|u|"
+    r"uw|je|jouw)\b",
+    re.IGNORECASE,
+)
+_DETAIL = re.compile(
+    r"\b(?:name|surname|phone|number|e-?mail|address|birth\w*|birthday|zip|post ?code|allerg\w+|diet\w*|"
+    r"live|work|job|"
+    r"for a living|pets?|kids?|children|married|vegetarian|vegan|smoke|drink|medications?|how old|how many|"
+    r"how long|language|"
+    r"which day|what time|what date|which date|party size|where|prefer|favou?rite|name|telefon\w*|nummer|"
+    r"adresse|wohnen|"
+    r"nombre|teléfono|dirección|vive|nom|téléphone|adresse|habitez|nome|telefone|endereço|mora|telefono|"
+    r"indirizzo|abita|"
+    r"naam|telefoonnummer|adres|woont)\b",
+    re.IGNORECASE,
+)
+_YES_NO = re.compile(
+    r"^(?:yes|yeah|yep|yup|sure|no|nope|nah|okay|ok|right|correct|exactly|that's right|that's correct|"
+    r"please|thanks|"
+    r"thank you|fine|great|perfect|of course|absolutely|definitely|not really|it is|it does|i do|i am|"
+    r"i don't|ja|nein|nee|"
+    r"sí|si|oui|non|sim|não|sì|claro|genau|bitte|danke|gracias|merci|obrigad[oa]|grazie|por favor|it's fine|"
+    r"sounds good|[\s,.!])+$",
+    re.IGNORECASE,
+)
+_NO_ANSWER = re.compile(
+    r"^(?:\W|\b(?:oh|well|uh|um|hm+|so|and)\b)*(?:i (?:don't|do not) (?:know|remember|want to|wanna)|"
+    r"i'm not sure|not sure|no idea|"
+    r"why|what|who|where|when|how|pardon|sorry|hold on|hang on|wait|one (?:moment|second)|let me|never mind|"
+    r"you tell me|it depends|"
+    r"i have a question|i'd like to (?:know|ask)|hello|hi|hey|(?:i )?appreciate|thanks|thank you|"
+    r"ich weiß nicht|no sé|je ne sais pas|não sei|non lo so)\b",
+    re.IGNORECASE,
+)
+_DENIES = re.compile(r"^\W*(?:no|nope|nah|nein|non|não|nee)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question at the end of an agent's turn."""
+
+    question: str
+
+    @property
+    def is_service(self) -> bool:
+        """It asks what to do next, not who the caller is."""
+        return _SERVICE.search(self.question) is not None
+
+    @property
+    def about_caller(self) -> bool:
+        return _ABOUT_CALLER.search(self.question) is not None
+
+    @property
+    def wants_detail(self) -> bool:
+        """It asks for something that is kept of a caller: a name, a number, a diet."""
+        return _DETAIL.search(self.question) is not None
+
+    def is_yes_or_no(self, answer: str) -> bool:
+        return _YES_NO.match(answer) is not None
+
+    def is_no_answer(self, answer: str) -> bool:
+        """The answer evades the question, or holds nothing to keep."""
+        return not normal(answer) or _NO_ANSWER.match(answer) is not None
+
+    def told(self, answer: str) -> str:
+        """Question and answer as one statement of the caller, to be judged by the rules for statements."""
+        if _DENIES.match(answer) and not self.is_yes_or_no(answer):
+            return answer  # what is denied was the agent's guess
+        return f"{declarative(self.question)}, {answer}"
+
+
+def question_of(text: str) -> Asked | None:
+    """The question that ends an agent's turn; None when it does not end with one."""
+    parts = list(sentences(text))
+    if not parts or not is_question(parts[-1]) or len(parts[-1]) > _LONGEST:
+        return None
+    # A question may end with a tag of its own: "You're in Lisbon. Is that right?"
+    if len(parts) > 1 and re.match(
+        r"^(?:right|correct|is that (?:right|correct))\?$", parts[-1], re.IGNORECASE
+    ):
+        return Asked(f"{parts[-2]} {parts[-1]}")
+    return Asked(parts[-1])

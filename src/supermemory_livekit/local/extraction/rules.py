@@ -1,0 +1,315 @@
+"""Facts from calls without a language model: the caller's own sentences, chosen by rules and a small classifier.
+
+What is kept is what the caller said, in their words. Nothing is composed, so nothing can be invented; a missed fact is
+still found in the stored call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from supermemory_livekit.retrieval import Embedder, load_embedder
+
+from .answers import Asked, question_of
+from .classifier import Classifier, Odds, load_classifier
+from .known import named_in, replaced_by, same_as, swapped
+from .language import language_of, languages
+from .sentences import clean, content_words, is_latin, is_question, sentences
+from .types import Changes, Fact, Known, Line
+from .when import over_at
+
+__all__ = ["RuleExtractor"]
+
+_SURE = 0.75
+"""Odds from which the classifier alone keeps a sentence about the caller."""
+_SURE_IMPERSONAL = 0.85
+"""The same for a sentence in which the caller does not name themselves ("It's a 2014 Subaru, the silver one")."""
+_SURE_ANSWER = 0.6
+_DOUBT = 0.25
+"""Odds below which it overrules a rule that is not sure."""
+_SHORTEST = 2
+"""Words of the shortest statement that is kept on its own."""
+_SHORT_ANSWER = 12
+
+_FOR_A_TIME = re.compile(
+    r"\b(?:appointment|book\w*|table|reserv\w+|meeting|flight|fly\w*|travel\w*|trip|visit\w*|interview|"
+    r"pick(?:ing)? up|"
+    r"deliver\w*|schedul\w+|cancel\w*|taxi|room|ticket|until|till|tonight|today|away|out of town|holiday|"
+    r"vacation|see|"
+    r"order\w*|going|order|termin|tisch|cita|mesa|reserva\w*|rendez-vous|consulta|tavolo|appuntamento|"
+    r"afspraak|tafel)\b",
+    re.IGNORECASE,
+)
+_LASTING = re.compile(
+    r"\b(?:start\w*|mov(?:e|ed|ing)|marr\w+|wedding|baby|expecting|due|surgery|operation|born)\b",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"^(?:(?:he|she|they)(?:'s|'re|'ve| is| are| has| have)|it(?:'s| is) (?:called|an?|the))\b", re.IGNORECASE
+)
+_CORRECTION = re.compile(
+    r"^(?:(?:no|nope|sorry|wait|actually|i mean|not quite)[,.!]? )+(?:i (?:mean|meant) )?"
+    r"(?:it's |it is |that's |my \w+ is )?"
+    r"(?P<new>[^,.!?]+?)(?:,? (?:and )?not (?P<old>[^,.!?]+?))?(?=[,.!?]|$)",
+    re.IGNORECASE,
+)
+_NOT_BUT = re.compile(
+    r"\b(?:it's |it is )?not (?P<old>[^,.!?]+?),? (?:but|it's) (?P<new>[^,.!?]+)", re.IGNORECASE
+)
+_CORRECTS = re.compile(
+    r"^(?:(?:no|nope)[,.!]? (?:it's|it is|that's|not)\b|(?:sorry|no|wait|actually)?,? ?i (?:mean|meant)\b)",
+    re.IGNORECASE,
+)
+_EVERYTHING = re.compile(
+    r"^(?:everything|all) (?:you (?:know|have|stored|remember)|about (?:me|us)|(?:of )?my (?:data|"
+    r"information|memories))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A sentence that is kept, and the place it has in the call."""
+
+    fact: Fact
+    turn: int
+
+
+class RuleExtractor:
+    """Needs no network. Uses the sentence encoder when it is installed; without it the rules stand alone.
+
+    `embedder` gives the encoder, once, at the first extraction and off the event loop.
+    """
+
+    def __init__(self, embedder: Callable[[], Embedder | None] = load_embedder) -> None:
+        self._load = embedder
+
+    async def extract(
+        self, lines: Sequence[Line], known: Sequence[Known], *, at: datetime, before: Sequence[Line] = ()
+    ) -> Changes:
+        """See `Extractor.extract`. Never raises `ExtractionFailed`."""
+        return await asyncio.to_thread(self._extract, lines, known, at, before)
+
+    def _extract(
+        self, lines: Sequence[Line], known: Sequence[Known], at: datetime, before: Sequence[Line]
+    ) -> Changes:
+        call = _Call(load_classifier(self._load()), known, at)
+        for line in before:
+            call.listen(line)
+        for line in lines:
+            call.read(line)
+        return call.changes()
+
+
+class _Call:
+    """One pass over the turns of a call."""
+
+    def __init__(self, classifier: Classifier | None, known: Sequence[Known], at: datetime) -> None:
+        self._classifier = classifier
+        self._known = known
+        self._at = at
+        self._kept: list[_Kept] = []
+        self._forget: dict[str, None] = {}
+        self._asked: Asked | None = None
+        self._turn = 0
+        self._language = languages()[0]
+        self._last_said: datetime | None = None
+        """When the caller's turn before this one was said."""
+
+    def listen(self, line: Line) -> None:
+        """Take in a turn that was worked on earlier."""
+        if line.role == "agent":
+            self._asked = question_of(line.text)
+        elif line.role == "caller":
+            self._asked = None
+            self._last_said = line.at
+
+    def read(self, line: Line) -> None:
+        if line.role == "caller" and is_latin(line.text):
+            self._language = language_of(line.text, self._language)
+            self._turn += 1
+            self._hear(line)
+        self.listen(line)
+
+    def changes(self) -> Changes:
+        added: list[Fact] = []
+        for kept in self._kept:
+            fact = kept.fact
+            if any(same_as(fact.text, it.text) for it in self._known) and not fact.replaces:
+                continue
+            if any(same_as(fact.text, it.text) for it in added):
+                continue
+            # Of two values said in one call the later one holds.
+            earlier = [Known(str(i), it.text, it.static, it.at) for i, it in enumerate(added)]
+            outdated = {int(i) for i in replaced_by(fact.text, earlier)}
+            inherited = tuple(old for i in sorted(outdated) for old in added[i].replaces)
+            added = [it for i, it in enumerate(added) if i not in outdated]
+            replaces = dict.fromkeys((*fact.replaces, *inherited, *replaced_by(fact.text, self._known)))
+            added.append(replace(fact, replaces=tuple(replaces)))
+        replaced = {old for fact in added for old in fact.replaces}
+        return Changes(tuple(added), tuple(it for it in self._forget if it not in replaced))
+
+    def _hear(self, line: Line) -> None:
+        said = line.at or self._at
+        parts = list(sentences(line.text))
+        previous: _Kept | None = None
+        supposing = False
+        for number, part in enumerate(parts):
+            text = clean(part)
+            asked = self._asked if number == 0 or (previous is None and number == 1) else None
+            if self._manages_memory(part):
+                previous = None
+                continue
+            if self._corrects(part, text, said, previous):
+                previous = self._kept[-1]
+                continue
+            if self._language.unreal.search(text):
+                supposing = True
+                continue
+            if supposing and is_question(text):
+                continue
+            if previous is not None and _GOES_ON.match(text) and len(text.split()) <= _SHORT_ANSWER:
+                previous = self._extend(previous, text)
+                continue
+            previous = self._keep(text, part, asked, said)
+
+    def _keep(self, text: str, part: str, asked: Asked | None, said: datetime) -> _Kept | None:
+        fact = self._stated(text, said)
+        if asked is not None and (fact is None or len(text.split()) <= 3) and not self._rule(text, sure=True):
+            fact = self._answered(asked, part, said) or fact
+        if fact is None:
+            return None
+        kept = _Kept(fact, self._turn)
+        self._kept.append(kept)
+        return kept
+
+    def _extend(self, kept: _Kept, text: str) -> _Kept:
+        """A pronoun needs the sentence it points to: both become one memory."""
+        longer = replace(kept, fact=replace(kept.fact, text=f"{kept.fact.text} {text}"))
+        self._kept[self._kept.index(kept)] = longer
+        return longer
+
+    # Judging a sentence
+
+    def _stated(self, text: str, said: datetime) -> Fact | None:
+        language = self._language
+        if len(text.split()) < _SHORTEST or language.hearsay.search(text):
+            return None
+        personal = language.first.search(text) is not None
+        if is_question(text):
+            if not language.request.search(text):
+                return None
+            return self._fact(text, False, said) if self._odds(text, 0.0).nothing < 1 - _DOUBT else None
+        rule = self._rule(text, sure=True) if personal else None
+        if rule is not None:
+            return self._fact(text, rule, said)
+        if language.talk.search(text):
+            return None
+        rule = self._rule(text, sure=False) if personal else None
+        odds = self._odds(text, 0.5 if rule is not None else 1.0)
+        if rule is not None:
+            if 1 - odds.nothing < _DOUBT:
+                return None
+            return self._fact(text, rule and odds.durable >= odds.passing, said)
+        if 1 - odds.nothing >= (_SURE if personal else _SURE_IMPERSONAL) and len(content_words(text)) > 0:
+            return self._fact(text, odds.durable >= odds.passing, said)
+        return None
+
+    def _rule(self, text: str, *, sure: bool) -> bool | None:
+        """Whether the fact that a rule sees in `text` stays true; None when no rule sees one."""
+        found = [
+            topic for topic in self._language.topics if topic.sure is sure and topic.pattern.search(text)
+        ]
+        if not found:
+            return None
+        # "A table for my wife's birthday" is about the table; "my name is … and I have an order" is a name.
+        return all(topic.static for topic in found) or any(topic.single for topic in found)
+
+    def _odds(self, text: str, otherwise: float) -> Odds:
+        """The classifier's verdict; without one `otherwise` is the probability that there is nothing to keep."""
+        if self._classifier is None:
+            return Odds(otherwise, 1 - otherwise, 0.0)
+        return self._classifier.judge([text])[0]
+
+    def _answered(self, asked: Asked, part: str, said: datetime) -> Fact | None:
+        answer = part.strip()
+        if len(answer.split()) > _SHORT_ANSWER or is_question(answer) or asked.is_no_answer(answer):
+            return None
+        told = asked.told(answer)
+        static = self._rule(told, sure=True)
+        if static is None:
+            if asked.is_service or (asked.is_yes_or_no(answer) and not asked.about_caller):
+                return None
+            odds = self._odds(f"{asked.question} {answer}", 0.0 if asked.wants_detail else 1.0)
+            if 1 - odds.nothing < _SURE_ANSWER:
+                return None
+            static = odds.durable >= odds.passing
+        return self._fact(f'Asked "{asked.question}": {answer}', static, said, spoken=answer)
+
+    def _fact(self, text: str, static: bool, said: datetime, *, spoken: str | None = None) -> Fact:
+        expires = None
+        if not static and (spoken is not None or _FOR_A_TIME.search(text)) and not _LASTING.search(text):
+            expires = over_at(spoken or text, said)
+        return Fact(text, static, said, expires)
+
+    # Taking back and correcting
+
+    def _manages_memory(self, part: str) -> bool:
+        """Whether the sentence only says what to forget. Then what it speaks of is dropped, and it makes no fact."""
+        for pattern in self._language.forget:
+            found = pattern.search(part)
+            if found is not None:
+                what = found["what"]
+                named = self._known if _EVERYTHING.match(what) else ()
+                self._forget.update(dict.fromkeys([it.id for it in named] or named_in(what, self._known)))
+                drafts = [
+                    Known(str(i), it.fact.text, it.fact.static, it.fact.at) for i, it in enumerate(self._kept)
+                ]
+                dropped = {it.id for it in drafts} if named else set(named_in(what, drafts))
+                self._kept = [it for i, it in enumerate(self._kept) if str(i) not in dropped]
+                return True
+        if self._language.take_back.search(part):
+            self._take_back()
+            return True
+        return False
+
+    def _take_back(self) -> None:
+        """Drop what was said just before: in this turn, else in the caller's turn before it."""
+        turn = self._turn if any(it.turn == self._turn for it in self._kept) else self._turn - 1
+        if turn > 0:
+            self._kept = [it for it in self._kept if it.turn != turn]
+        if turn < self._turn and self._last_said is not None:
+            self._forget.update((it.id, None) for it in self._known if it.at == self._last_said)
+
+    def _corrects(self, part: str, text: str, said: datetime, previous: _Kept | None) -> bool:
+        """Whether the sentence corrects what is known or was just said. Then the corrected fact is kept."""
+        found = _NOT_BUT.search(part) or _CORRECTION.match(part)
+        if found is None:
+            return False
+        new, old = found["new"].strip(), found.groupdict().get("old")
+        if old is not None:
+            return self._swap(old.strip(), new, said)
+        if previous is None or not _CORRECTS.match(part):
+            return False
+        self._kept[self._kept.index(previous)] = replace(
+            previous, fact=replace(previous.fact, text=f"{previous.fact.text} {part.strip()}")
+        )
+        return True
+
+    def _swap(self, old: str, new: str, said: datetime) -> bool:
+        for kept in reversed(self._kept):
+            text = swapped(old, new, kept.fact.text)
+            if text is not None:
+                self._kept.remove(kept)
+                self._kept.append(_Kept(replace(kept.fact, text=text, at=said), self._turn))
+                return True
+        for it in self._known:
+            text = swapped(old, new, it.text)
+            if text is not None:
+                self._kept.append(_Kept(Fact(text, it.static, said, None, (it.id,)), self._turn))
+                return True
+        return False

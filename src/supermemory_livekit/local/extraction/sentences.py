@@ -1,0 +1,206 @@
+"""Cuts turns into sentences and trims what speech puts around a statement."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+__all__ = ["clean", "content_words", "is_latin", "is_question", "normal", "sentences"]
+
+_LONGEST = 400
+"""Characters of a sentence that are kept: a longer one is speech without stops, and its end is cut."""
+
+_ABBREVIATION = re.compile(
+    r"\b(?:dr|mr|mrs|ms|st|no|nr|sr|sra|prof|ave|rd|apt|jr|vs|etc|[a-z]|[ap]\.m)\.$", re.IGNORECASE
+)
+_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+(?=\S)")
+# Two statements of one sentence are judged apart: a name stays true after the table it was given for.
+_AND_I = re.compile(
+    r",?\s+(?P<word>and|but|y|e|und|et|mais|en|maar|aber|pero|mas|ma)\s+"
+    r"(?=(?:I|I'm|I've|I'd|we|we're|my|our|but everybody|ich|meine?|je|j'|mon|ma|yo|mi|eu|meu|minha|io|mio|"
+    r"mia|ik|mijn)\b)",
+    re.IGNORECASE,
+)
+
+_VERB = re.compile(
+    r"\b(?:i|we|i'm|i've|we're|we've|is|are|was|were|has|have|\w+'s (?!\w+ \w+$)|can't|doesn't|works?)\b",
+    re.IGNORECASE,
+)
+
+_FILLERS = re.compile(
+    r"^(?:(?:well|uh+|um+|er+m?|hm+|ah+|oh+|so|okay|ok|yeah|yes|yep|yup|right|sure|hi|hello|hey|there|"
+    r"good (?:morning|afternoon|evening)|actually|anyway|look|listen|you know|i mean|like|basically|honestly|"
+    r"and|but|also|sorry|please note(?: that)?|just so you know|remember(?: that)?|by the way|"
+    r"also|ähm?|äh|ja|na ja|hallo|guten (?:tag|morgen|abend)|bueno|pues|sí|hola|buenas|buenos días|"
+    r"euh|ben|oui|bonjour|alors|sim|olá|bom dia|então|bom|sì|allora|buongiorno|ehm|nou|hoi|dag|goedemorgen)"
+    r"(?:\s*[,.!;:–—-]+\s*|\s+(?=[,]))|(?:uh+|um+|er|erm|hm+|ähm|äh|euh|ehm|well,?|hi there,?|"
+    r"hello there,?)\s+)+",
+    re.IGNORECASE,
+)
+_INNER_FILLERS = re.compile(r"(?:,\s*|\s+)(?:uh+|um+|erm|ähm?|euh)\b,?(?=\s)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+
+_COMMON = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "i",
+        "i'm",
+        "im",
+        "i've",
+        "i'd",
+        "i'll",
+        "me",
+        "my",
+        "mine",
+        "we",
+        "we're",
+        "we've",
+        "our",
+        "us",
+        "am",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "being",
+        "have",
+        "has",
+        "had",
+        "do",
+        "does",
+        "did",
+        "don't",
+        "doesn't",
+        "not",
+        "no",
+        "never",
+        "n't",
+        "to",
+        "of",
+        "in",
+        "on",
+        "at",
+        "for",
+        "from",
+        "with",
+        "by",
+        "and",
+        "or",
+        "but",
+        "so",
+        "that",
+        "this",
+        "it",
+        "it's",
+        "its",
+        "as",
+        "just",
+        "really",
+        "very",
+        "now",
+        "these",
+        "days",
+        "actually",
+        "there",
+        "here",
+        "you",
+        "your",
+        "any",
+        "some",
+        "too",
+        "also",
+        "please",
+        "can",
+        "can't",
+        "could",
+        "will",
+        "would",
+        "called",
+        "name's",
+        "caller",
+        "caller's",
+        "user",
+        "more",
+        "anymore",
+        "longer",
+        "about",
+        "already",
+        "still",
+        "currently",
+    ]
+)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The statements of a turn, in order: sentences, and the halves of "my name is … and I want …"."""
+    start = 0
+    for found in _END.finditer(text):
+        if _ABBREVIATION.search(text[start : found.start()]):
+            continue
+        yield from _statements(text[start : found.start()])
+        start = found.end()
+    yield from _statements(text[start:])
+
+
+def _statements(sentence: str) -> Iterator[str]:
+    sentence = sentence.strip()
+    if not sentence.endswith("?"):  # a question stays one, whichever half asks it
+        start = 0
+        for found in _AND_I.finditer(sentence):
+            half = sentence[start : found.start()]
+            if found["word"].casefold() in ("and", "but") and not _VERB.search(half):
+                continue  # "my husband and I"
+            yield half.strip()
+            start = found.end()
+        sentence = sentence[start:].strip()
+    if sentence:
+        yield sentence
+
+
+def clean(sentence: str) -> str:
+    """The sentence without the fillers around it, with a capital letter and a stop."""
+    text = _INNER_FILLERS.sub("", _FILLERS.sub("", sentence.strip())).strip(" ,;:-–—")
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST].rsplit(" ", 1)[0]
+    if not text:
+        return ""
+    text = text[0].upper() + text[1:]
+    return text if text[-1] in ".!?…" else text + "."
+
+
+def is_question(sentence: str) -> bool:
+    """Whether the sentence is written as a question. Requests count as well."""
+    return sentence.rstrip(" \"'”’").endswith("?") or sentence.startswith("¿")
+
+
+def is_latin(text: str) -> bool:
+    """Whether most letters are of the Latin script, the only one that the rules read."""
+    letters = [char for char in text if char.isalpha()]
+    latin = sum("LATIN" in unicodedata.name(char, "") for char in letters)
+    return bool(letters) and latin * 2 > len(letters)
+
+
+def normal(text: str) -> str:
+    """Two texts of one normal form say the same: case, width, punctuation and spaces do not count."""
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold().replace("’", "'")))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words that carry a meaning, with the commonest English endings taken off."""
+    return frozenset(_stem(word) for word in normal(text).split() if word not in _COMMON)
+
+
+def _stem(word: str) -> str:
+    word = word.removesuffix("'s")
+    if len(word) > 5 and word.endswith("ing"):
+        return word[:-3].removesuffix("e")
+    if len(word) > 4 and word.endswith("ed"):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 4 else word
