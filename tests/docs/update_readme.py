@@ -1,0 +1,42 @@
+"""Write the files that the README shows into it.
+
+    python tests/docs/update_readme.py
+
+A block between `<!-- snippet: PATH -->` and `<!-- end snippet -->` becomes the content of PATH, a path from the top
+of the repository.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["README", "REPOSITORY", "snippets", "updated"]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+README = REPOSITORY / "README.md"
+
+_SNIPPET = re.compile(r"<!-- snippet: (?P<path>\S+) -->\n.*?<!-- end snippet -->", re.DOTALL)
+_LANGUAGES = {".py": "python", ".sh": "bash", ".toml": "toml"}
+
+
+def snippets(text: str) -> list[str]:
+    """The paths of the files that this Markdown text shows."""
+    return [found["path"] for found in _SNIPPET.finditer(text)]
+
+
+def updated(text: str) -> str:
+    """The same Markdown text with every file in it as it is now."""
+    return _SNIPPET.sub(_block, text)
+
+
+def _block(found: re.Match[str]) -> str:
+    path = REPOSITORY / found["path"]
+    code = path.read_text("utf-8").strip("\n")
+    return (
+        f"<!-- snippet: {found['path']} -->\n```{_LANGUAGES[path.suffix]}\n{code}\n```\n<!-- end snippet -->"
+    )
+
+
+if __name__ == "__main__":
+    README.write_text(updated(README.read_text("utf-8")), "utf-8")
