@@ -259,6 +259,9 @@ class Recall:
         if self._wants_profile and self._profile_patience.waits:
             self._fetch = self._fetch or self._start_fetch(tag)
             lookup.profile = self._fetch
+        elif self._wants_profile:
+            # The probe for an earlier caller ended with the call's binding to this one.
+            self._start_probe(tag)
         self._lookups.append(lookup)
         del self._lookups[:-KEPT_LOOKUPS]
         return lookup

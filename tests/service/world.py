@@ -18,7 +18,7 @@ from supermemory_livekit.local.extraction import Changes, Fact, Known, Line
 from supermemory_livekit.local.schemas import ListDocuments
 from supermemory_livekit.testing import FaultyTransport, Reply, ScriptedLLM, ToolCall, WireRequest, WireStep
 
-__all__ = ["KEY", "Call", "World", "agent_over", "echo", "spoken"]
+__all__ = ["KEY", "WRITES", "Call", "World", "agent_over", "echo", "spoken", "timed", "uses"]
 
 KEY = "sm-secret-key-4711"
 
