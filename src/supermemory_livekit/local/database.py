@@ -198,7 +198,7 @@ class Database:
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
+        if connection is None or self._closed:
             with self._lock:
                 if self._closed:
                     raise StorageError("The memory file is closed")

@@ -157,7 +157,7 @@ class Engine:
             storage,
             queue,
             encoder,
-            self._extractor or _default_extractor(),
+            self._extractor,
             poll=self._poll,
             heartbeat=self._lease / 4,
         )
@@ -181,19 +181,3 @@ class Engine:
                 logger.warning(
                     "the ingest worker is still busy; its work is left to whoever opens the file next"
                 )
-
-
-def _default_extractor() -> Extractor:
-    try:
-        from .extraction import extractor_from_env  # type: ignore
-
-        return extractor_from_env()
-    except ImportError:
-        return _Nothing()
-
-
-class _Nothing:
-    async def extract(self, lines, known, *, at, before=()):  # type: ignore
-        from .extraction import Changes
-
-        return Changes()

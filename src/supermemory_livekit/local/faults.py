@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["AlreadyDone", "Fault", "Missing", "Refused", "TooLarge"]
 
 
-class Fault(Exception):  # noqa: N818 - an answer, not an error
+class Fault(Exception):
     """An answer other than success."""
 
     status = 500

@@ -14,7 +14,7 @@ from .indexes import Indexes, Query
 from .records import Chunk, Document, Memory
 from .schemas import DocumentSearch, Filter, MemorySearch, Profile
 from .storage import Storage
-from .texts import from_ms, iso
+from .texts import from_ms, iso, norm_form
 
 __all__ = ["Finder", "FoundDocument", "Hit", "ProfileLines"]
 
@@ -166,6 +166,7 @@ class Finder:
         if with_sources or filepath is not None:
             sources = container.sources([memory.seq for memory in memories.values()])
         documents = container.documents_by_seq({chunk.document_seq for chunk in chunks.values()})
+        said = {norm_form(memory.text) for memory in memories.values()}
         hits: list[Hit] = []
         for _, row_id, similarity in keys:
             if row_id in memories:
@@ -173,6 +174,8 @@ class Finder:
                 hit = Hit(similarity, memory, None, tuple(sources.get(memory.seq, ())))
                 metadata = memory.metadata
             elif row_id in chunks and chunks[row_id].document_seq in documents:
+                if norm_form(chunks[row_id].text) in said:
+                    continue  # a remembered text is a document of its own: its memory is among the hits already
                 document = documents[chunks[row_id].document_seq]
                 hit = Hit(similarity, None, chunks[row_id], (document,))
                 metadata = document.metadata

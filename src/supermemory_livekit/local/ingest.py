@@ -16,7 +16,15 @@ from collections.abc import Sequence
 
 from .database import StorageError
 from .encoder import Encoder
-from .extraction import Changes, Extractor, Fact, Known, parse_transcript
+from .extraction import (
+    Changes,
+    Extractor,
+    Fact,
+    FallbackExtractor,
+    Known,
+    extractor_from_env,
+    parse_transcript,
+)
 from .jobs import Job, JobQueue, LeaseLost
 from .records import Document, NewMemory
 from .storage import Storage
@@ -44,16 +52,18 @@ class Ingest:
         storage: Storage,
         queue: JobQueue,
         encoder: Encoder,
-        extractor: Extractor,
+        extractor: Extractor | None,
         *,
         poll: float,
         heartbeat: float,
     ) -> None:
-        """`poll`: seconds between looks at the queue for what others left. `heartbeat`: between renewals."""
+        """`extractor`: None for the one that the environment names. `poll`: seconds between looks at the queue
+        for what others left. `heartbeat`: seconds between renewals of leases.
+        """
         self._storage = storage
         self._queue = queue
         self._encoder = encoder
-        self._extractor = extractor
+        self._given = extractor
         self._poll = poll
         self._heartbeat = heartbeat
         self._thread = threading.Thread(target=self._main, name="supermemory-ingest", daemon=True)
@@ -106,6 +116,8 @@ class Ingest:
         woken = asyncio.Event()
         with self._lock:
             self._loop, self._woken = loop, woken
+        # Made here: it may load a model, and its connections belong to this loop.
+        extractor = self._given or extractor_from_env()
         self._load_model()
         running: set[asyncio.Task[None]] = set()
         heartbeat = asyncio.ensure_future(self._renew())
@@ -116,7 +128,7 @@ class Ingest:
                     calls = self._calls
                 job = self._claim() if len(running) < _AT_ONCE else None
                 if job is not None:
-                    task = asyncio.ensure_future(self._do(job))
+                    task = asyncio.ensure_future(self._do(job, extractor))
                     running.add(task)
                     task.add_done_callback(lambda _: woken.set())
                     await asyncio.sleep(0)
@@ -132,6 +144,8 @@ class Ingest:
             for task in running:
                 task.cancel()
             await asyncio.gather(heartbeat, *running, return_exceptions=True)
+            if self._given is None and isinstance(extractor, FallbackExtractor):
+                await extractor.aclose()
 
     def _load_model(self) -> None:
         try:
@@ -174,9 +188,9 @@ class Ingest:
             except (sqlite3.Error, StorageError) as error:
                 logger.debug("leases cannot be renewed now: %s", type(error).__name__)
 
-    async def _do(self, job: Job) -> None:
+    async def _do(self, job: Job, extractor: Extractor) -> None:
         try:
-            await (self._embed(job) if job.kind == "embed" else self._dream(job))
+            await (self._embed(job) if job.kind == "embed" else self._dream(job, extractor))
         except LeaseLost:
             return
         except asyncio.CancelledError:
@@ -216,7 +230,7 @@ class Ingest:
         with self._storage.write(job.tag) as writer:
             self._queue.finish(writer, job)
 
-    async def _dream(self, job: Job) -> None:
+    async def _dream(self, job: Job, extractor: Extractor) -> None:
         """Make memories of what has been added to a document since the last time."""
         with self._storage.read(job.tag) as container:
             document = container.document_by_seq(job.document_seq)
@@ -224,7 +238,7 @@ class Ingest:
                 Known(memory.id, memory.text, memory.static, from_ms(memory.at))
                 for memory in container.live_memories()
             ]
-        changes = Changes() if document is None else await self._changes(document, known)
+        changes = Changes() if document is None else await _changes(document, known, extractor)
         with self._storage.write(job.tag) as writer:
             self._queue.check(writer, job)
             now = writer.document_by_seq(job.document_seq)
@@ -235,18 +249,19 @@ class Ingest:
                 writer.enqueue("embed", now_ms())
             self._queue.finish(writer, job)
 
-    async def _changes(self, document: Document, known: Sequence[Known]) -> Changes:
-        added = document.content[document.dreamed :]
-        if document.task_type == "superrag" or not added.strip():
-            return Changes()
-        at = from_ms(document.dated_at if document.dated_at is not None else document.updated_at)
-        lines = parse_transcript(added)
-        if lines:
-            before = parse_transcript(_tail(document.content[: document.dreamed]))
-            return await self._extractor.extract(lines, known, at=at, before=before)
-        if len(added) <= _LONGEST_FACT:
-            return Changes(add=(Fact(added.strip(), True, at),))
+
+async def _changes(document: Document, known: Sequence[Known], extractor: Extractor) -> Changes:
+    added = document.content[document.dreamed :]
+    if document.task_type == "superrag" or not added.strip():
         return Changes()
+    at = from_ms(document.dated_at if document.dated_at is not None else document.updated_at)
+    lines = parse_transcript(added)
+    if lines:
+        before = parse_transcript(_tail(document.content[: document.dreamed]))
+        return await extractor.extract(lines, known, at=at, before=before)
+    if len(added) <= _LONGEST_FACT:
+        return Changes(add=(Fact(added.strip(), True, at),))
+    return Changes()
 
 
 def _apply(writer: Writer, document: Document, changes: Changes) -> None:

@@ -18,7 +18,7 @@ from .writer import Writer
 __all__ = ["Job", "JobQueue", "LeaseLost"]
 
 
-class LeaseLost(Exception):  # noqa: N818 - not an error, an outcome
+class LeaseLost(Exception):
     """Somebody else does the job now, or what it was for is gone. Whatever was prepared is thrown away."""
 
 

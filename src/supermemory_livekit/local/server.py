@@ -1,0 +1,140 @@
+"""The service over HTTP, for several workers on one machine and for programs in other languages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.routing import BaseRoute
+
+from .app import create_app
+from .engine import DYNAMIC_DELAY, Engine
+
+__all__ = ["DEFAULT_PORT", "Listening", "key_path", "local_key", "serve"]
+
+DEFAULT_PORT = 6767
+"""The port of Supermemory's self-hosted server."""
+
+_GRACE = 5
+
+
+@dataclass(frozen=True)
+class Listening:
+    """What a person needs to know to use the server."""
+
+    url: str
+    """Goes into `base_url`."""
+    path: Path
+    """The database file."""
+    api_key: str
+    """Show it to the person who started the server, and nowhere else."""
+    key_file: Path | None
+    """Where the key is kept; None when it was given."""
+
+
+def key_path(path: Path) -> Path:
+    """Where the key of the service on this database file is kept: beside it."""
+    return path.with_name(path.name + ".key")
+
+
+def local_key(path: Path) -> str:
+    """The key kept beside the database file, made at the first call. Readable for its owner alone."""
+    file = key_path(path)
+    if not file.exists():
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as handle:
+            handle.write(f"sm_local_{secrets.token_urlsafe(32)}\n")
+        try:
+            # A link appears whole or not at all, and whoever is first wins.
+            os.link(draft, file)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return file.read_text().strip()
+
+
+def serve(
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    path: str | Path | None = None,
+    api_key: str | None = None,
+    *,
+    dynamic_delay: float = DYNAMIC_DELAY,
+    announce: Callable[[Listening], None] | None = None,
+    extra_routes: Callable[[Engine], Sequence[BaseRoute]] | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM. Blocks.
+
+    A key is always asked for: the one given, else one that is made once and kept beside the database file. The
+    connection is not encrypted: keep to the loopback address, or put a proxy with TLS in front.
+
+    Args:
+        host: Address to listen on.
+        port: 0 takes a free one.
+        path: The database file; `default_path()` when absent.
+        api_key: What clients must send.
+        dynamic_delay: Seconds of quiet before a `dynamic` document becomes memories.
+        announce: Called once, when connections are accepted.
+        extra_routes: Gives more routes to serve behind the key.
+
+    Raises:
+        StorageError: The database file cannot be used.
+        OSError: The address cannot be listened on, or the key cannot be kept.
+    """
+    engine = Engine(path, dynamic_delay=dynamic_delay)
+    key = api_key or local_key(engine.path)
+    app = create_app(engine, api_key=key, extra_routes=extra_routes(engine) if extra_routes else ())
+    listener = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    listening = Listening(
+        url=f"http://{shown}:{listener.getsockname()[1]}",
+        path=engine.path,
+        api_key=key,
+        key_file=None if api_key else key_path(engine.path),
+    )
+    # No access log: paths hold custom ids and tags.
+    config = uvicorn.Config(
+        app, access_log=False, log_level="warning", lifespan="on", timeout_graceful_shutdown=_GRACE
+    )
+    asyncio.run(_run(engine, uvicorn.Server(config), listener, listening, announce))
+
+
+async def _run(
+    engine: Engine,
+    server: uvicorn.Server,
+    listener: socket.socket,
+    listening: Listening,
+    announce: Callable[[Listening], None] | None,
+) -> None:
+    # Started here already, since the server would hide why the file cannot be used. Closed by the lifespan, since
+    # uvicorn ends the process with the signal it was sent as soon as `serve` is done.
+    try:
+        await engine.start()
+        if announce is not None:
+            announce(listening)
+        await server.serve(sockets=[listener])
+    finally:
+        listener.close()
+        await engine.aclose()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

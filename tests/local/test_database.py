@@ -1,0 +1,181 @@
+"""The file: private, shared, refused when it is not ours, and whole after kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from supermemory_livekit.local import default_path
+from supermemory_livekit.local.database import Database, StorageError
+
+from .support import Service, call
+
+WRITER = """
+import asyncio, sys
+from supermemory import AsyncSupermemory
+from supermemory_livekit.local import Engine, open_local
+
+async def main(path, name):
+    http = open_local(engine=Engine(path, load=lambda: None, drain=0))
+    sdk = AsyncSupermemory(api_key="none", base_url="http://local", http_client=http, max_retries=0)
+    for number in range(int(sys.argv[3])):
+        await sdk.add(
+            content=f"[2026-11-01T10:00:00.000Z] Caller: {name} {number}",
+            container_tag="ana", custom_id=f"lk-{number % 3}", dreaming="instant",
+        )
+        print(number, flush=True)
+    await sdk.close()
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))
+"""
+
+
+def writer(path: Path, name: str, writes: int) -> subprocess.Popen[str]:
+    """A process that stores call text and prints the number of each write that was acknowledged."""
+    command = [sys.executable, "-c", WRITER, str(path), name, str(writes)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+async def stored(service: Service) -> list[str]:
+    documents = [await service.sdk.documents.get(f"lk-{number}") for number in range(3)]
+    return [line.split("Caller: ")[1] for one in documents for line in (one.content or "").split("\n")]
+
+
+async def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_write(
+    serve: Callable[..., Service], tmp_path: Path
+) -> None:
+    """Brief of the embedded service: kill -9 at any time loses nothing acknowledged."""
+    path = tmp_path / "memory.db"
+    acknowledged: list[str] = []
+    for attempt in range(2):
+        with writer(path, f"run{attempt}", 100_000) as process:
+            assert process.stdout is not None
+            for _ in range(30 + 7 * attempt):
+                acknowledged.append(f"run{attempt} {process.stdout.readline().strip()}")
+            process.send_signal(signal.SIGKILL)
+            acknowledged += [
+                f"run{attempt} {number.strip()}" for number in process.stdout if number.endswith("\n")
+            ]
+            assert process.stderr is not None
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+    service = serve(path=path, lease=30)
+    kept = await stored(service)
+    assert len(set(kept)) == len(kept)
+    assert set(acknowledged) <= set(kept)
+    assert len(acknowledged) > 60
+    chunks = "\n".join(await service.found("ana", "run0", limit=100, searchMode="documents"))
+    assert "run0 0" in chunks
+
+
+async def test_two_processes_write_and_read_one_file(serve: Callable[..., Service], tmp_path: Path) -> None:
+    """Brief of the embedded service: several processes on one file, since LiveKit runs each job in its own."""
+    path = tmp_path / "memory.db"
+    service = serve(path=path)
+    processes = [writer(path, name, 30) for name in ("one", "two")]
+    for process in processes:
+        output, errors = await asyncio.to_thread(process.communicate, timeout=50)
+        assert process.returncode == 0, errors
+        assert len(output.split()) == 30
+    kept = await stored(service)
+    assert sorted(kept) == sorted(f"{name} {number}" for name in ("one", "two") for number in range(30))
+
+
+async def test_what_one_engine_stores_another_finds_at_once(serve: Callable[..., Service]) -> None:
+    """Brief of the embedded service: a version counter in the file keeps cached indexes right across processes."""
+    one, two = serve(), serve()
+    await one.sdk.add(content=call("C: I sail."), container_tag="ana", custom_id="c")
+    assert len(await two.found("ana", "sail")) == 1
+    await two.sdk.add(content=call("C: I also cook.", minute=1), container_tag="ana", custom_id="c")
+    assert len(await one.found("ana", "cook")) == 1
+    await one.sdk.documents.delete("c")
+    assert await two.found("ana", "sail") == []
+
+
+async def test_the_file_and_new_directories_are_for_their_owner_alone(service: Service) -> None:
+    """Brief of the embedded service: file 0600, parent directories 0700."""
+    await service.sdk.add(content="x", container_tag="ana")
+    path = service.engine.path
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    for file in path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
+
+
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+
+
+def newer(path: Path) -> None:
+    database = Database(path)
+    database.open()
+    database.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version=99")
+    connection.close()
+
+
+def damaged(path: Path) -> None:
+    database = Database(path)
+    database.open()
+    database.close()
+    path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda path: path.write_bytes(b"hello, world" * 100), "no SQLite file"),
+        (foreign, "another program"),
+        (newer, "newer version"),
+        (damaged, "damaged"),
+        (lambda path: path.mkdir(), "cannot be opened"),
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused_and_left_alone(
+    tmp_path: Path, spoil: Callable[[Path], object], reason: str
+) -> None:
+    """Brief of the embedded service: a foreign, damaged or newer file is refused with a clear error."""
+    path = tmp_path / "memory.db"
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(StorageError, match=reason):
+        Database(path).open()
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Brief of the embedded service: all of a write or none of it."""
+    database = Database(tmp_path / "memory.db")
+    database.open()
+    with pytest.raises(RuntimeError), database.write() as connection:  # noqa: PT012
+        connection.execute("INSERT INTO tags (tag, created_at, updated_at) VALUES ('ana', 0, 0)")
+        raise RuntimeError
+    with database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM tags").fetchone()[0] == 0
+    database.close()
+    with pytest.raises(StorageError, match="closed"), database.read():
+        pass
+
+
+def test_the_path_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Brief of the embedded service: SUPERMEMORY_LOCAL_PATH, else XDG_DATA_HOME, else ~/.local/share."""
+    monkeypatch.setenv("SUPERMEMORY_LOCAL_PATH", str(tmp_path / "mine.db"))
+    assert default_path() == tmp_path / "mine.db"
+    monkeypatch.setenv("SUPERMEMORY_LOCAL_PATH", " ")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_path() == tmp_path / "supermemory-livekit" / "memory.db"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_path() == tmp_path / ".local/share/supermemory-livekit/memory.db"
