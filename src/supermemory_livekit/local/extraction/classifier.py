@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +42,11 @@ class Classifier:
         """One verdict per text. Takes about 2 ms a sentence."""
         if not texts:
             return []
-        vectors = self._embedder.embed(texts)
-        z = cast(NDArray[np.float32], np.matmul(vectors, self._weights[:, :-1].T) + self._weights[:, -1])
-        e: NDArray[np.float32] = np.exp(z - z.max(axis=1, keepdims=True))
-        odds = e / e.sum(axis=1, keepdims=True)
+        matrix, bias = self._weights[:, :-1], self._weights[:, -1]
+        # numpy's stubs for its operators read as unknown under Python 3.10.
+        scores: Any = np.matmul(self._embedder.embed(texts), matrix.T) + bias
+        powers: Any = np.exp(scores - scores.max(axis=1, keepdims=True))
+        odds: Any = powers / powers.sum(axis=1, keepdims=True)
         return [Odds(float(row[0]), float(row[1]), float(row[2])) for row in odds]
 
 

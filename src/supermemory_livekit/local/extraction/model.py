@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from itertools import chain
 from typing import Annotated, Any, cast
 
 import openai
@@ -27,6 +28,8 @@ _LONGEST_LINE = 4_000
 _MOST_PIECES = 40
 _MOST_KNOWN = 200
 _MOST_BEFORE = 4
+_LONGEST_BEFORE = 500
+"""Characters of each of those turns: the end of it, where the question is."""
 _DEADLINE = 60.0
 """Seconds for one request, a repetition after an unreadable answer included."""
 
@@ -137,24 +140,33 @@ class ModelExtractor:
 
 def _pieces(lines: Sequence[Line]) -> Iterator[list[Line]]:
     piece: list[Line] = []
-    length = 0
-    pieces = 0
-    for line in lines:
+    length = pieces = 0
+    for line in chain.from_iterable(map(_cut, lines)):
         if piece and length + len(line.text) > _PIECE:
             yield piece
             piece, length, pieces = [], 0, pieces + 1
             if pieces == _MOST_PIECES:
                 return
         piece.append(line)
-        length += min(len(line.text), _LONGEST_LINE)
+        length += len(line.text)
     if piece:
         yield piece
+
+
+def _cut(line: Line) -> Iterator[Line]:
+    text = line.text
+    while len(text) > _LONGEST_LINE:
+        end = text.rfind(" ", 1, _LONGEST_LINE)
+        end = end if end > 0 else _LONGEST_LINE
+        yield Line(line.at, line.role, text[:end])
+        text = text[end:].lstrip()
+    yield Line(line.at, line.role, text)
 
 
 def _request(piece: Sequence[Line], known: Sequence[Known], before: Sequence[Line], at: datetime) -> str:
     return json.dumps(
         {
-            "before": [_turn(line, at) for line in before[-_MOST_BEFORE:]],
+            "before": [_turn(line, at, _LONGEST_BEFORE) for line in before[-_MOST_BEFORE:]],
             "known": [
                 {"id": f"k{i}", "text": it.text, "said": it.at.date().isoformat() if it.at else None}
                 for i, it in enumerate(known, start=1)
@@ -165,9 +177,9 @@ def _request(piece: Sequence[Line], known: Sequence[Known], before: Sequence[Lin
     )
 
 
-def _turn(line: Line, at: datetime) -> dict[str, str]:
+def _turn(line: Line, at: datetime, longest: int = _LONGEST_LINE) -> dict[str, str]:
     said = (line.at or at).isoformat(timespec="minutes")
-    return {"who": line.role or "other", "said": said, "text": line.text[:_LONGEST_LINE]}
+    return {"who": line.role or "other", "said": said, "text": line.text[-longest:]}
 
 
 def _read(text: str) -> _Answer | None:

@@ -1,0 +1,282 @@
+"""Facts from calls by rules."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from bench.facts import Score, measure
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from supermemory_livekit.local.extraction import Changes, Known, Line, RuleExtractor
+from supermemory_livekit.local.extraction.classifier import load_classifier
+from supermemory_livekit.local.extraction.when import over_at
+from supermemory_livekit.retrieval import load_embedder
+
+AT = datetime(2026, 11, 29, 10, tzinfo=timezone.utc)  # a Sunday
+
+
+def call(*turns: str) -> list[Line]:
+    """Turns "C: …" and "A: …", a second apart."""
+    return [
+        Line(AT + timedelta(seconds=i), "caller" if turn.startswith("C:") else "agent", turn[2:].strip())
+        for i, turn in enumerate(turns)
+    ]
+
+
+async def heard(*turns: str, known: tuple[Known, ...] = (), before: list[Line] | None = None) -> Changes:
+    return await RuleExtractor(lambda: None).extract(call(*turns), known, at=AT, before=before or [])
+
+
+def texts(changes: Changes) -> list[str]:
+    return [fact.text for fact in changes.add]
+
+
+def memory(name: str, text: str, *, static: bool = True, at: datetime | None = None) -> Known:
+    return Known(name, text, static, at)
+
+
+async def test_a_fact_is_the_callers_sentence_without_fillers_dated_when_it_was_said() -> None:
+    """The embedded service keeps what the caller said, in their words."""
+    changes = await heard("A: Hello?", "C: Yeah, well, uh, I live in Porto.")
+    (fact,) = changes.add
+    assert (fact.text, fact.static, fact.at) == ("I live in Porto.", True, AT + timedelta(seconds=1))
+
+
+async def test_what_the_agent_says_of_itself_is_no_fact_about_the_caller() -> None:
+    """Case C12."""
+    assert await heard("A: I'm Mia and I live in Lisbon.", "C: ok") == Changes()
+
+
+async def test_a_short_answer_is_kept_with_its_question() -> None:
+    """An answer alone says nothing: "for about ten years now"."""
+    changes = await heard("A: Are you vegetarian?", "C: Yeah, for about ten years now.")
+    assert texts(changes) == ['Asked "Are you vegetarian?": Yeah, for about ten years now.']
+    assert changes.add[0].static
+
+
+async def test_the_question_may_stand_in_a_piece_of_the_call_that_was_read_earlier() -> None:
+    """Specification: each write of a call is processed on its own, so question and answer are apart."""
+    changes = await heard("C: Okafor.", before=call("A: What's your name?"))
+    assert texts(changes) == ['Asked "What\'s your name?": Okafor.']
+
+
+async def test_turns_read_earlier_make_no_facts() -> None:
+    """As above: they are context only."""
+    assert await heard("C: Okay.", before=call("C: I live in Porto.")) == Changes()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "If I were rich I would live in Paris.",
+        "My friend says he's allergic to nuts.",
+        "I'm the king of England. Just kidding.",
+        "Hold on, I need a pen.",
+        "Do I live in Porto?",
+        "I'm getting divorced. Please don't remember that.",
+        "私の名前は田中です。",
+        "Меня зовут Иван.",
+        "",
+        "...",
+    ],
+)
+async def test_what_is_not_meant_as_a_statement_about_the_caller_is_no_fact(said: str) -> None:
+    """Hypotheticals, hearsay, jokes, talk about the call, questions, and scripts that no rule reads."""
+    assert texts(await heard(f"C: {said}")) == []
+
+
+async def test_the_callers_family_is_part_of_what_is_known_of_them() -> None:
+    """A friend's claim is not kept, a daughter's allergy is."""
+    assert texts(await heard("C: My daughter is allergic to nuts.")) == ["My daughter is allergic to nuts."]
+
+
+async def test_a_move_replaces_the_old_home_and_nothing_else() -> None:
+    """Reference: a newer fact supersedes the older one of the same kind."""
+    known = (
+        memory("home", "Caller lives in Lisbon."),
+        memory("tea", "I like tea."),
+        memory("n", "My name is Jo."),
+    )
+    changes = await heard("C: I moved to Porto.", known=known)
+    assert [(fact.text, fact.replaces) for fact in changes.add] == [("I moved to Porto.", ("home",))]
+
+
+async def test_the_same_slot_is_recognised_across_languages() -> None:
+    """A caller may speak another language in the next call."""
+    changes = await heard("C: Ich wohne jetzt in Hamburg.", known=(memory("home", "I live in Lisbon."),))
+    assert changes.add[0].replaces == ("home",)
+
+
+async def test_a_favourite_of_one_kind_leaves_the_others() -> None:
+    """As above."""
+    known = (memory("c", "My favorite color is green."), memory("t", "My favorite team is Benfica."))
+    assert (await heard("C: My favorite color is blue.", known=known)).add[0].replaces == ("c",)
+
+
+async def test_a_correction_is_written_into_the_fact_that_it_corrects() -> None:
+    """ "No, it's Porto, not Lisbon" says nothing when it is read alone."""
+    changes = await heard("C: No, it's Porto, not Lisbon.", known=(memory("home", "I live in Lisbon."),))
+    assert [(fact.text, fact.replaces) for fact in changes.add] == [("I live in Porto.", ("home",))]
+
+
+async def test_what_holds_no_more_replaces_what_was_said_before() -> None:
+    """Negations."""
+    known = (memory("v", "I'm a vegetarian."), memory("d", "I have a dog."))
+    changes = await heard("C: I'm not vegetarian any more.", known=known)
+    assert [(fact.text, fact.replaces) for fact in changes.add] == [("I'm not vegetarian any more.", ("v",))]
+
+
+async def test_a_value_corrected_later_in_the_same_call_is_kept_once() -> None:
+    """The later statement holds."""
+    assert texts(await heard("C: I live in Lisbon.", "A: Ok.", "C: Sorry, I live in Porto.")) == [
+        "I live in Porto."
+    ]
+
+
+async def test_a_known_fact_is_not_added_again() -> None:
+    """Reference: the same fact is stored once."""
+    known = (memory("a", "The caller is allergic to peanuts."),)
+    assert texts(await heard("C: Remember, I'm allergic to peanuts!", known=known)) == []
+
+
+async def test_its_opposite_is_added_although_it_has_the_same_words() -> None:
+    """A negation is not a repetition."""
+    changes = await heard("C: I don't like tea.", known=(memory("a", "I like tea."),))
+    assert changes.add[0].replaces == ("a",)
+
+
+async def test_forgetting_names_the_memory_and_does_not_bring_the_fact_back() -> None:
+    """A turn that only manages memory must not store again what it wants forgotten."""
+    known = (memory("home", "I live at 12 Elm Road."), memory("tea", "I like tea."))
+    assert await heard("C: Forget my old address, please.", known=known) == Changes((), ("home",))
+    assert await heard("C: Please forget that I like tea.", known=known) == Changes((), ("tea",))
+
+
+async def test_forgetting_what_is_not_known_forgets_nothing() -> None:
+    """Case T2: no near match is deleted."""
+    known = (memory("n", "I'm allergic to nuts."),)
+    assert await heard("C: Forget that I'm allergic to milk.", known=known) == Changes()
+
+
+async def test_everything_is_forgotten_when_the_caller_asks_for_that() -> None:
+    """The caller decides what is kept."""
+    known = (memory("a", "I like tea."), memory("b", "I live in Porto."))
+    changes = await heard("C: I smoke.", "C: Please delete everything you know about me.", known=known)
+    assert changes == Changes((), ("a", "b"))
+
+
+async def test_a_wish_not_to_be_remembered_reaches_the_turn_before_also_when_it_is_stored() -> None:
+    """Writes are processed one by one: the fact may be a memory already when it is taken back."""
+    said = call("C: My salary is eighty thousand.", "A: Okay.")
+    known = (
+        memory("s", "My salary is eighty thousand.", at=said[0].at),
+        memory("t", "I like tea.", at=AT - timedelta(1)),
+    )
+    assert await heard("C: Oh, don't save that.", known=known, before=said) == Changes((), ("s",))
+
+
+async def test_an_appointment_expires_after_its_day_and_a_name_never() -> None:
+    """What was only for a time is not recalled for ever (case R10)."""
+    changes = await heard("C: My name is Ana and I have a dentist appointment tomorrow at nine.")
+    name, appointment = changes.add
+    assert (name.static, name.expires) == (True, None)
+    assert (appointment.static, appointment.expires) == (
+        False,
+        datetime(2026, 12, 1, 12, tzinfo=timezone.utc),
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("tomorrow at nine", "2026-11-30"),
+        ("this Friday", "2026-12-04"),
+        ("on the twelfth of December", "2026-12-12"),
+        ("December 3rd", "2026-12-03"),
+        ("January 2nd", "2027-01-02"),
+        ("in two weeks", "2026-12-13"),
+        ("tonight", "2026-11-29"),
+        ("until the fifteenth", "2026-12-15"),
+        ("morgen um neun", "2026-11-30"),
+        ("el lunes", "2026-11-30"),
+    ],
+)
+def test_days_to_come_end_at_noon_of_the_day_after(said: str, day: str) -> None:
+    """No time zone is said: nobody's day is over later than that."""
+    assert over_at(said, AT) == datetime.fromisoformat(day).replace(hour=12, tzinfo=timezone.utc) + timedelta(
+        days=1
+    )
+
+
+@pytest.mark.parametrize(
+    "said", ["last Friday", "every Monday", "on Mondays", "two days ago", "February 30", "soon"]
+)
+def test_days_past_or_recurring_never_end(said: str) -> None:
+    """They are no appointments."""
+    assert over_at(said, AT) is None
+
+
+async def test_lines_without_a_time_are_dated_with_the_documents() -> None:
+    """Other clients send no times."""
+    changes = await RuleExtractor(lambda: None).extract([Line(None, "caller", "I live in Porto.")], [], at=AT)
+    assert changes.add[0].at == AT
+
+
+_SPOKEN = ["no", "it's", "not", "Lisbon", "I", "live", "in", "forget", "my", "that", "and", "sorry", "mean"]
+_WORDS = [*_SPOKEN, *[",", ".", "?", "!", '"', "'", "¿", "9", "ü", "🙂", "\ud800"]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(_WORDS), max_size=14))
+async def test_no_words_make_extraction_fail(words: list[str]) -> None:
+    """Speech recognition gives anything."""
+    known = (memory("a", "I live in Lisbon."), memory("b", ""))
+    changes = await heard(
+        f"C: {' '.join(words)}", "A: What's your name?", f"C: {''.join(words)}", known=known
+    )
+    assert {old for fact in changes.add for old in fact.replaces} | set(changes.forget) <= {"a", "b"}
+
+
+def _enough(score: Score, precision: float, recall: float) -> bool:
+    return score.precision >= precision and score.recall >= recall
+
+
+@pytest.mark.parametrize("name", ["dev", "heldout"])
+async def test_facts_of_labelled_calls_are_found_by_rules_alone(name: str) -> None:
+    """docs/decisions/0004: the aim is a precision of 0.85 and a recall of 0.75."""
+    assert _enough(await measure(name, RuleExtractor(lambda: None), show=False), 0.85, 0.75)
+
+
+@pytest.mark.parametrize("name", ["dev", "heldout"])
+async def test_facts_of_labelled_calls_are_found_with_the_sentence_encoder(name: str) -> None:
+    """As above."""
+    assert load_classifier(load_embedder()) is not None, (
+        "fit the classifier again: python bench/train_facts.py"
+    )
+    assert _enough(await measure(name, RuleExtractor(), show=False), 0.85, 0.75)
+
+
+async def test_the_encoder_finds_facts_that_no_rule_names() -> None:
+    """The classifier's reason to be."""
+    said = "C: I volunteer at the fire station twice a month."
+    assert texts(await heard(said)) == []
+    assert len((await RuleExtractor().extract(call(said), [], at=AT)).add) == 1
+
+
+class _OtherEncoder:
+    """Stands for an encoder that the weights were not fitted to."""
+
+    model_id = "another"
+    dimensions = 512
+
+    def embed(self, texts: object) -> object:
+        raise AssertionError("its vectors mean nothing to these weights")
+
+    similarity = embed
+
+
+def test_weights_fitted_to_another_encoder_are_not_used() -> None:
+    """Vectors of two encoders cannot be compared."""
+    assert load_classifier(_OtherEncoder()) is None  # type: ignore[arg-type]
