@@ -94,7 +94,7 @@ _UNSEEN = (
 _VISIBLE_WIDE = rf"[^\x00-\x7f{_UNSEEN}]"
 _INVISIBLE = re.compile(
     # Joiners stay between characters that need them (emoji sequences, Persian, Indic scripts): none is ASCII.
-    rf"[{_UNSEEN}](?:(?<![\u200c\u200d])|(?<!{_VISIBLE_WIDE}[\u200c\u200d])|(?!{_VISIBLE_WIDE}))"
+    rf"[{_UNSEEN}](?:(?<!{_VISIBLE_WIDE}[\u200c\u200d])|(?!{_VISIBLE_WIDE}))"
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 

@@ -172,6 +172,13 @@ def test_the_document_of_a_second_caller_does_not_depend_on_the_process() -> Non
     assert one.scope("ben", "room-1") == other.scope("ben", "room-1")
 
 
+def test_no_session_id_can_be_spelled_to_reach_the_document_of_a_second_caller() -> None:
+    """Case S8: documents never mix across callers."""
+    scopes = Scopes()
+    scopes.scope("ana", "☎")
+    assert scopes.scope("x", "☎").document_id not in {document_id("☎x"), document_id("☎ x")}
+
+
 @given(st.lists(st.tuples(names, names), max_size=12))
 def test_two_scopes_share_a_document_only_if_they_are_the_same(bound: list[tuple[str, str]]) -> None:
     """Case S8, for any order of binds."""
@@ -188,7 +195,7 @@ def test_the_attribute_names_the_caller_before_the_identity_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "attributes", [{TAG_ATTRIBUTE: ""}, {TAG_ATTRIBUTE: "  "}, {TAG_ATTRIBUTE: 7}, MagicMock()]
+    "attributes", [{TAG_ATTRIBUTE: ""}, {TAG_ATTRIBUTE: "  "}, {TAG_ATTRIBUTE: 7}, MagicMock(), 7]
 )
 def test_an_attribute_that_names_nobody_is_ignored(attributes: Any) -> None:
     """Case S11: console and simulated jobs give mocks."""
