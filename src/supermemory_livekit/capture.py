@@ -29,6 +29,10 @@ MAX_BUFFERED_TURNS = 10_000
 MAX_BUFFERED_CHARS = 2_000_000
 """Most that one call keeps while the service takes nothing: hours of talk without a pause."""
 
+GIVE_UP_AFTER = 4.0
+"""Seconds of a flush after which requests in flight are given up: a lost connection must not use up the time that is
+left to find out what is stored, and to send the rest over another one."""
+
 _STOPPING = 1.0
 """Seconds that a client which swallows cancellation may hold up the end of the call."""
 
@@ -178,6 +182,7 @@ class Capture:
         deadline = loop.time() + timeout
         self._flushes += 1
         self._writes.hurry_until = max(self._writes.hurry_until, deadline)
+        giving_up = loop.call_later(GIVE_UP_AFTER, self._give_up_requests)
         try:
             for writer in self._writers.values():
                 writer.end_pause()
@@ -188,10 +193,15 @@ class Capture:
                     break
                 await asyncio.wait(tasks, timeout=left)
         finally:
+            giving_up.cancel()
             self._flushes -= 1
             if self._flushes == 0:
                 self._writes.hurry_until = 0.0
         return self._turns
+
+    def _give_up_requests(self) -> None:
+        for writer in self._writers.values():
+            writer.give_up_requests()
 
     async def aclose(self, timeout: float) -> None:
         """Flush, then stop. Says once in the log how much could not be stored. Safe to call twice.

@@ -190,6 +190,11 @@ class DocumentWriter:
             task.cancel()
         return running
 
+    def give_up_requests(self) -> None:
+        """End what waits for an answer now; its end is unclear, and is settled like any other."""
+        for request in self._requests:
+            request.cancel()
+
     async def _drain(self) -> None:
         while self._sent or (self._due and self._waiting):
             error = await self._try_step()
@@ -224,6 +229,8 @@ class DocumentWriter:
                 return
         else:
             self._take()
+        # What was read before says nothing about what this request leaves behind.
+        self._doubtful_reads = 0
         try:
             receipt = await self._send(self._sent)
         except ServiceError as error:
@@ -238,7 +245,6 @@ class DocumentWriter:
         self._sent = next_chunk(self._waiting, after=self._last)
         del self._waiting[: len(self._sent)]
         self._due = bool(self._waiting)
-        self._doubtful_reads = 0
         last = self._sent[-1].turn
         self._begun = last.order if last.part < last.parts else None
 
@@ -349,8 +355,8 @@ class DocumentWriter:
                 task.cancel()
         if not task.done():
             raise ServiceTimeout(f"{what} got no answer in time", uncertain=True)
-        if task.cancelled():  # by the client itself; nobody cancelled this call
-            raise ServiceUnavailable(f"{what} was cancelled by the client", uncertain=True)
+        if task.cancelled():  # given up, or by the client itself; nobody cancelled this call
+            raise ServiceUnavailable(f"{what} was given up before an answer", uncertain=True)
         return task.result()
 
     def _request_ended(self, task: asyncio.Task[Any]) -> None:

@@ -17,7 +17,9 @@ _JSON = {"content-type": "application/json"}
 def refusal(status: int, *, committed: bool = False, **headers: str) -> Respond:
     """An error answer as the service words it, quoting what it was sent."""
     body = {"error": f"Refused: {ECHO}", "details": f"containerTag {ECHO}, content {ECHO}"}
-    return Respond(status, body, {name.replace("_", "-"): value for name, value in headers.items()}, 0, committed)
+    return Respond(
+        status, body, {name.replace("_", "-"): value for name, value in headers.items()}, 0, committed
+    )
 
 
 def _answer(body: Any, *, kind: str = "application/json", committed: bool = False) -> Respond:

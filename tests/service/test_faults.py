@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from livekit.agents import ChatContext
 
-from supermemory_livekit.testing import Hang, WireStep
+from supermemory_livekit.testing import Hang, Reset, WireStep, Work
 from tests.support.clock import VirtualClock
 from tests.support.sessions import say, started
 
@@ -110,3 +110,42 @@ async def test_where_one_kind_of_request_alone_hangs_a_call_waits_for_it_twice_a
         await say(session, "And which zanzibar tea?")
         assert len(world.wire.sent(route)) == before + 1
     await memory.aclose()
+
+
+@pytest.mark.parametrize("lead", [0.5, 3.0, 8.0])
+@every_fault
+async def test_what_is_said_last_is_stored_when_the_service_is_back_at_the_hang_up(
+    clock: VirtualClock, world: World, fault: WireStep, lead: float
+) -> None:
+    """Cases C2, L1: the flush at the end has 8 s, and a request that still hangs from before does not use them up."""
+    memory = world.memory(TAG, recall_timeout=BUDGET)
+    words = [f"This is zanzibar turn {number}." for number in range(2)]
+    world.fail(fault)
+    async with started(agent_over(memory), llm=echo()) as session:
+        memory.attach(session)
+        for text in words:
+            await say(session, text)
+        await asyncio.sleep(lead)
+        world.work()
+        hang_up = clock.elapsed
+    await memory.aclose()
+    assert clock.elapsed - hang_up <= 8.0
+    assert await world.transcript(TAG) == conversation(*words)
+    assert memory.stats.turns_unwritten == 0
+
+
+async def test_a_second_unclear_end_is_settled_as_carefully_as_the_first(
+    clock: VirtualClock, world: World
+) -> None:
+    """Case C14: what was read before a write was sent again says nothing about what became of it."""
+    memory = world.memory(TAG)
+    world.wire.script("POST /v3/documents", Reset(), Reset(committed=True))
+    absent = [Work()] * 3
+    world.wire.script("POST /v3/documents/list", *absent, FAULTS["409"], FAULTS["409"])
+    async with started(agent_over(memory), llm=echo()) as session:
+        memory.attach(session)
+        await say(session, "This is the one zanzibar turn.")
+        await asyncio.sleep(60)
+    await memory.aclose()
+    world.wire.verify()
+    assert await world.transcript(TAG) == conversation("This is the one zanzibar turn.")

@@ -39,7 +39,10 @@ def lines(who: str) -> list[str]:
     return [
         line
         for number in range(3)
-        for line in (f"Caller: Zanzibar {who} turn {number}.", f"Agent: You said Zanzibar {who} turn {number}.")
+        for line in (
+            f"Caller: Zanzibar {who} turn {number}.",
+            f"Agent: You said Zanzibar {who} turn {number}.",
+        )
     ]
 
 
@@ -97,7 +100,9 @@ async def test_a_second_caller_on_the_same_memory_gets_nothing_of_the_first(
     for request in about(world.wire.requests[rebound:], BO):
         assert HERS not in json.dumps(request.body)
     for request in about(world.wire.requests[rebound:], ANA):
-        assert request.path in ("/v3/documents", "/v3/documents/list"), "only her own turns may still be stored"
+        assert request.path in ("/v3/documents", "/v3/documents/list"), (
+            "only her own turns may still be stored"
+        )
     hers, of_his = await world.documents(ANA), await world.documents(BO)
     assert [HIS in text for text in hers.values()] == [False]
     assert [HERS in text for text in of_his.values()] == [False]
@@ -129,7 +134,9 @@ async def test_a_rebind_in_mid_session_shows_the_model_no_block_of_the_first_cal
         await say(session, f"Another zanzibar {HIS} turn.")
     await memory.aclose()
     assert call.errors == []
-    blocks = [item.text for seen in model.seen[before + 1 :] for item in seen.having(id_prefix=ITEM_ID_PREFIX)]
+    blocks = [
+        item.text for seen in model.seen[before + 1 :] for item in seen.having(id_prefix=ITEM_ID_PREFIX)
+    ]
     assert blocks
     assert not any(HERS in block for block in blocks)
     assert any(HIS in block for block in blocks)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from supermemory_livekit.testing import ScriptedLLM, ToolCall, WireStep
+from supermemory_livekit.testing import ScriptedLLM, ToolCall
 from tests.support.clock import VirtualClock
 from tests.support.sessions import say, started
 

@@ -27,7 +27,13 @@ ASKS_HOME, ASKS_CHILD = "Where did I move to?", "What is my daughter called?"
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "SUPERMEMORY_API_KEY", "SUPERMEMORY_BASE_URL"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OPENAI_MODEL",
+        "SUPERMEMORY_API_KEY",
+        "SUPERMEMORY_BASE_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "memory.db"
 
@@ -54,7 +60,7 @@ async def written(memory: SupermemoryLiveKit) -> None:
     """All that was said is acknowledged."""
 
     async def until() -> None:
-        while memory.stats.turns_unwritten:
+        while memory.stats.turns_unwritten:  # noqa: ASYNC110 - counters tell nobody that they changed
             await asyncio.sleep(0.01)
 
     await asyncio.wait_for(until(), 30)
@@ -114,7 +120,9 @@ async def test_a_fact_told_in_one_call_is_known_in_the_next(path: Path, mode: st
 
 
 @pytest.mark.parametrize("dreaming", ["dynamic", "instant"])
-async def test_the_raw_words_of_a_call_are_found_as_soon_as_they_are_stored(path: Path, dreaming: str) -> None:
+async def test_the_raw_words_of_a_call_are_found_as_soon_as_they_are_stored(
+    path: Path, dreaming: str
+) -> None:
     """Specification: in both modes search_memories finds the raw call text; in this call and in the next."""
     memory = memory_on(path, "first", capture_dreaming=dreaming)
     async with started(agent_over(memory), llm=ScriptedLLM("I see.")) as session:
