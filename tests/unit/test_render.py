@@ -205,16 +205,16 @@ def test_a_very_long_result_is_cut_around_the_words_of_the_caller() -> None:
 
 def test_a_rare_word_of_the_caller_counts_more_than_common_ones() -> None:
     """Case R7: the point reaches the model although the small words of the question stand everywhere."""
-    text = "what was the thing and " * 300 + "a blue permit " + "filler " * 600
+    text = "what was the thing and " * 300 + "filler " * 600 + "a blue permit " + "filler " * 600
     assert "a blue permit" in block(None, text, query="What was the thing with the permit?")
 
 
 @pytest.mark.parametrize("query", ["", "?!", "zebra"])
 def test_a_very_long_result_is_shown_from_its_start_when_no_word_helps(query: str) -> None:
     """Case R7: bounded."""
-    (shown,) = facts(block(None, "Start. " + "blabla " * 2_000, query=query))
-    assert shown.startswith("Start. blabla ")
-    assert shown.endswith(" blabla…")
+    (shown,) = facts(block(None, "Start. " + "blablabla " * 2_000, query=query))
+    assert shown.startswith("Start. blablabla ")
+    assert shown.endswith(" blablabla…")
     assert len(shown) <= MAX_LINE
 
 
