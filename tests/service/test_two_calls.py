@@ -40,11 +40,12 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def memory_on(path: Path, session_id: str, **params: Any) -> SupermemoryLiveKit:
     """A new call: a new memory, and a new engine on the same file."""
+    params.setdefault("recall_timeout", 30.0)
     return SupermemoryLiveKit(
         base_url=f"local:{path}",
         container_tag=TAG,
         session_id=session_id,
-        params=InputParams(**{"recall_timeout": 30.0, **params}),
+        params=InputParams(**params),
     )
 
 

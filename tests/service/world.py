@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,13 @@ class World:
         return client
 
     def memory(self, tag: str | None, session_id: str = "room-1", **params: Any) -> SupermemoryLiveKit:
+        """A memory over a client of its own, whose replies wait a second at most unless `params` say otherwise."""
+        params.setdefault("recall_timeout", 1.0)
         return SupermemoryLiveKit(
             client=self.client(),
             container_tag=tag,
             session_id=session_id,
-            params=InputParams(**{"recall_timeout": 1.0, **params}),
+            params=InputParams(**params),
         )
 
     def fail(self, step: WireStep, *routes: str) -> None:
@@ -158,9 +160,8 @@ class Call:
     errors: list[object] = field(default_factory=lambda: list[object]())
 
     def __post_init__(self) -> None:
-        on: Callable[..., object] = self.session.on  # pyright: ignore[reportUnknownMemberType]
-        on("error", self.errors.append)
-        on("close", self._closed)
+        self.session.on("error", self.errors.append)
+        self.session.on("close", self._closed)
 
     def _closed(self, event: Any) -> None:
         if event.error is not None:
