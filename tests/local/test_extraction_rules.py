@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -75,6 +76,8 @@ async def test_turns_read_earlier_make_no_facts() -> None:
         "I'm the king of England. Just kidding.",
         "Hold on, I need a pen.",
         "Do I live in Porto?",
+        "I love that!",
+        "I have a quick question about my order.",
         "I'm getting divorced. Please don't remember that.",
         "私の名前は田中です。",
         "Меня зовут Иван.",
@@ -160,6 +163,58 @@ async def test_forgetting_what_is_not_known_forgets_nothing() -> None:
     assert await heard("C: Forget that I'm allergic to milk.", known=known) == Changes()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Don't forget that I like tea.",
+        "I always forget my tea.",
+        "I don't remember that.",
+        "Don't mention it.",
+        "I'll never forget that day.",
+        "No olvide mi té.",
+    ],
+)
+async def test_only_a_wish_to_be_forgotten_forgets(said: str) -> None:
+    """The same words are used for the opposite, and of the caller's own memory."""
+    before = call("C: I like tea.")
+    known = (memory("tea", "I like tea.", at=before[0].at),)
+    assert (await heard(f"C: {said}", known=known, before=before)).forget == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My name is on the list.",
+        "My address is wrong in your system.",
+        "I used to live in Berlin.",
+        "I work from home on Fridays.",
+        "I turned left at the church.",
+        "My phone number is still the same.",
+    ],
+)
+async def test_what_names_no_new_value_replaces_nothing(said: str) -> None:
+    """A superseded memory is out of search: only a newer value may do that."""
+    known = tuple(
+        memory(text, text)
+        for text in (
+            "My name is Jo.",
+            "My address is 4 Elm Road.",
+            "I live in Lisbon.",
+            "I work as a teacher.",
+            "I'm forty years old.",
+            "My phone number is 555 0100.",
+        )
+    )
+    assert [old for fact in (await heard(f"C: {said}", known=known)).add for old in fact.replaces] == []
+
+
+async def test_forgetting_one_number_leaves_the_others() -> None:
+    """Case T2, for slots that share a word."""
+    known = (memory("p", "My phone number is 555 0100."), memory("a", "My account number is 77120."))
+    assert (await heard("C: Please forget my account number.", known=known)).forget == ("a",)
+    assert (await heard("C: Please forget my number.", known=known)).forget == ("p", "a")
+
+
 async def test_everything_is_forgotten_when_the_caller_asks_for_that() -> None:
     """The caller decides what is kept."""
     known = (memory("a", "I like tea."), memory("b", "I live in Porto."))
@@ -237,6 +292,15 @@ async def test_no_words_make_extraction_fail(words: list[str]) -> None:
         f"C: {' '.join(words)}", "A: What's your name?", f"C: {''.join(words)}", known=known
     )
     assert {old for fact in changes.add for old in fact.replaces} | set(changes.forget) <= {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "said", ["not " * 60_000, "a. " * 60_000, "no, it's " * 30_000, "forget my " * 30_000, "a" * 250_000]
+)
+async def test_a_turn_of_any_length_is_read_in_bounded_time(said: str) -> None:
+    """Case C13: a turn of 250,000 characters. A pattern that backtracks would take minutes."""
+    known = tuple(memory(str(i), f"I live at {i} Elm Road.") for i in range(200))
+    await asyncio.wait_for(heard(f"C: {said}", known=known), 30)
 
 
 def _enough(score: Score, precision: float, recall: float) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from supermemory_livekit.retrieval.wording import first_person
 
 from .language import languages
 from .sentences import content_words, normal
-from .types import Known
 
-__all__ = ["declarative", "named_in", "negated", "replaced_by", "same_as", "single_slots", "swapped"]
+__all__ = ["Told", "declarative", "named_in", "replaced_by", "same_as", "swapped"]
 
 _NEGATION = re.compile(
     r"\b(?:not|no|never|don't|doesn't|didn't|isn't|aren't|wasn't|can't|cannot|won't|stopped|quit|gave up|"
@@ -27,82 +28,89 @@ _NO_MORE = re.compile(
 )
 _NOT_A_TOPIC = frozenset(["stop", "stopp", "quit", "gav", "giv", "up", "used"])
 _FORMER = re.compile(r"\bused to\b|\bformer(?:ly)?\b|\bbefore\b", re.IGNORECASE)
+_UNCHANGED = re.compile(r"\b(?:wrong|incorrect|correct|the same|still|unchanged|missing)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[,;.]\s")
 _ASKED = re.compile(r'^Asked "(?P<question>.*?)": ', re.DOTALL)
 
 
-def single_slots(text: str) -> frozenset[str]:
-    """Slots that `text` fills and that hold one value at a time: a home, a phone number, a favourite colour."""
-    said = first_person(text)
-    asked = _ASKED.match(said)
-    if asked is not None:
-        said = f"{declarative(asked['question'])} {said[asked.end() :]}"
-    if _FORMER.search(said):
-        return frozenset()
-    slots = (topic.slot_in(said) for language in languages() for topic in language.topics if topic.single)
-    return frozenset(slot for slot in slots if slot is not None)
+@dataclass(frozen=True)
+class Told:
+    """A statement, and what is compared of it: each worked out once, since it is compared with many."""
+
+    text: str
+    id: str = ""
+    """Of the memory that it is, if it is one."""
+
+    @cached_property
+    def said(self) -> str:
+        """In the first person, so that "Caller lives in Porto" and "I live in Porto" are one."""
+        return first_person(self.text)
+
+    @cached_property
+    def normal(self) -> str:
+        return normal(self.said)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return content_words(self.said)
+
+    @cached_property
+    def negated(self) -> bool:
+        return _NEGATION.search(self.said.replace("’", "'")) is not None
+
+    @cached_property
+    def slots(self) -> frozenset[str]:
+        """Slots that it fills and that hold one value at a time: a home, a phone number, a favourite colour."""
+        said = self.said
+        asked = _ASKED.match(said)
+        if asked is not None:
+            said = f"{declarative(asked['question'])} {said[asked.end() :]}"
+        if _FORMER.search(said) or _UNCHANGED.search(said):
+            return frozenset()
+        slots = (topic.slot_in(said) for language in languages() for topic in language.topics if topic.single)
+        return frozenset(slot for slot in slots if slot is not None)
 
 
-def negated(text: str) -> bool:
-    """Whether the statement is a negation."""
-    return _NEGATION.search(text.replace("’", "'")) is not None
-
-
-def same_as(text: str, other: str) -> bool:
-    """Whether `text` adds nothing to `other`: the same words in substance, with the same sense."""
-    said, told = first_person(text), first_person(other)
-    if normal(said) == normal(told):
+def same_as(new: Told, other: Told) -> bool:
+    """Whether `new` adds nothing to `other`: the same words in substance, with the same sense."""
+    if new.normal == other.normal:
         return True
-    if negated(said) != negated(told):
+    return new.negated == other.negated and len(new.words) > 1 and new.words == other.words
+
+
+def replaced_by(new: Told, known: Sequence[Told]) -> tuple[str, ...]:
+    """Ids of what `new` takes the place of: the older value of its slot, or the opposite of what it says."""
+    return tuple(it.id for it in known if new.slots & it.slots or _contradicts(new, it))
+
+
+def _contradicts(new: Told, other: Told) -> bool:
+    if new.negated == other.negated:
         return False
-    words = content_words(said)
-    return len(words) > 1 and words == content_words(told)
+    if _NO_MORE.search(new.said) is None:
+        return bool(new.words) and new.words == other.words
+    clause = next((part for part in _CLAUSE_END.split(new.said) if _NO_MORE.search(part)), new.said)
+    words = content_words(clause) - _NOT_A_TOPIC
+    return len(words & other.words) * 2 > len(words)
 
 
-def replaced_by(text: str, known: Sequence[Known]) -> tuple[str, ...]:
-    """Ids of what `text` takes the place of: the older value of its slot, or the opposite of what it says."""
-    slots = single_slots(text)
-    return tuple(it.id for it in known if slots & single_slots(it.text) or _contradicts(text, it.text))
-
-
-def _contradicts(text: str, other: str) -> bool:
-    said, told = first_person(text), first_person(other)
-    if negated(said) == negated(told):
-        return False
-    no_more = _NO_MORE.search(said) is not None
-    if no_more:
-        said = next(part for part in _CLAUSE_END.split(said) if _NO_MORE.search(part) or part is not None)
-    words = content_words(said) - _NOT_A_TOPIC
-    shared = words & content_words(told)
-    if not shared:
-        return False
-    return len(shared) * 2 > len(words) if no_more else words == content_words(told)
-
-
-def named_in(what: str, known: Sequence[Known]) -> tuple[str, ...]:
+def named_in(what: str, known: Sequence[Told]) -> tuple[str, ...]:
     """Ids of the memories that a wish to forget `what` ("my old address", "that I like tea") speaks of."""
-    words = content_words(what) - {
-        "old",
-        "information",
-        "detail",
-        "record",
-        "data",
-        "file",
-        "system",
-        "memory",
-        "pleas",
-    }
-    topics = {topic for word in words for topic in _MEANT.get(word, (word,))}
+    words = content_words(what) - _BESIDE_THE_POINT
     if not words:
         return ()
-    found: list[str] = []
-    for it in known:
-        told = content_words(first_person(it.text))
-        slots = {word for slot in single_slots(it.text) for word in (slot, *slot.split())}
-        if topics & slots or (words <= told):
-            found.append(it.id)
-    return tuple(found)
+    meant = (
+        {slot for word in words for slot in _MEANT.get(word, ())} if words <= _MEANT.keys() else set[str]()
+    )
+    return tuple(
+        it.id
+        for it in known
+        if words <= it.words or meant & it.slots or any(words <= content_words(slot) for slot in it.slots)
+    )
 
+
+_BESIDE_THE_POINT = frozenset(
+    ["old", "information", "detail", "record", "data", "file", "system", "memory", "pleas"]
+)
 
 # What a caller calls a slot. The keys are in the form of `content_words`.
 _MEANT: dict[str, tuple[str, ...]] = {

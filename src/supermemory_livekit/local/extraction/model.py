@@ -16,7 +16,7 @@ from typing import Annotated, Any, cast
 import openai
 from pydantic import BaseModel, Field, ValidationError
 
-from .known import same_as
+from .known import Told, same_as
 from .sentences import normal
 from .types import Changes, ExtractionFailed, Fact, Known, Line
 
@@ -195,13 +195,14 @@ def _read(text: str) -> _Answer | None:
 
 def _facts(answer: _Answer, piece: Sequence[Line], known: Sequence[Known], at: datetime) -> Iterator[Fact]:
     seen: set[str] = set()
+    told = [Told(it.text) for it in known]
     for item in answer.facts:
         text = " ".join(item.text.split())
         line = piece[item.turn - 1] if 0 < item.turn <= len(piece) else None
         if not text or line is None or line.role != "caller" or normal(text) in seen:
             continue
         replaces = _ids(item.replaces, known)
-        if not replaces and any(same_as(text, it.text) for it in known):
+        if not replaces and any(same_as(Told(text), it) for it in told):
             continue
         seen.add(normal(text))
         said = line.at or at

@@ -16,7 +16,7 @@ from supermemory_livekit.retrieval import Embedder, load_embedder
 
 from .answers import Asked, question_of
 from .classifier import Classifier, Odds, load_classifier
-from .known import named_in, replaced_by, same_as, swapped
+from .known import Told, named_in, replaced_by, same_as, swapped
 from .language import language_of, languages
 from .sentences import clean, content_words, is_latin, is_question, sentences
 from .types import Changes, Fact, Known, Line
@@ -111,6 +111,7 @@ class _Call:
     def __init__(self, classifier: Classifier | None, known: Sequence[Known], at: datetime) -> None:
         self._classifier = classifier
         self._known = known
+        self._told = [Told(it.text, it.id) for it in known]
         self._at = at
         self._kept: list[_Kept] = []
         self._forget: dict[str, None] = {}
@@ -138,17 +139,17 @@ class _Call:
     def changes(self) -> Changes:
         added: list[Fact] = []
         for kept in self._kept:
-            fact = kept.fact
-            if any(same_as(fact.text, it.text) for it in self._known) and not fact.replaces:
+            fact, told = kept.fact, Told(kept.fact.text)
+            if any(same_as(told, it) for it in self._told) and not fact.replaces:
                 continue
-            if any(same_as(fact.text, it.text) for it in added):
+            earlier = [Told(it.text, str(i)) for i, it in enumerate(added)]
+            if any(same_as(told, it) for it in earlier):
                 continue
             # Of two values said in one call the later one holds.
-            earlier = [Known(str(i), it.text, it.static, it.at) for i, it in enumerate(added)]
-            outdated = {int(i) for i in replaced_by(fact.text, earlier)}
+            outdated = {int(i) for i in replaced_by(told, earlier)}
             inherited = tuple(old for i in sorted(outdated) for old in added[i].replaces)
             added = [it for i, it in enumerate(added) if i not in outdated]
-            replaces = dict.fromkeys((*fact.replaces, *inherited, *replaced_by(fact.text, self._known)))
+            replaces = dict.fromkeys((*fact.replaces, *inherited, *replaced_by(told, self._told)))
             added.append(replace(fact, replaces=tuple(replaces)))
         replaced = {old for fact in added for old in fact.replaces}
         return Changes(tuple(added), tuple(it for it in self._forget if it not in replaced))
@@ -265,10 +266,8 @@ class _Call:
             if found is not None:
                 what = found["what"]
                 named = self._known if _EVERYTHING.match(what) else ()
-                self._forget.update(dict.fromkeys([it.id for it in named] or named_in(what, self._known)))
-                drafts = [
-                    Known(str(i), it.fact.text, it.fact.static, it.fact.at) for i, it in enumerate(self._kept)
-                ]
+                self._forget.update(dict.fromkeys([it.id for it in named] or named_in(what, self._told)))
+                drafts = [Told(it.fact.text, str(i)) for i, it in enumerate(self._kept)]
                 dropped = {it.id for it in drafts} if named else set(named_in(what, drafts))
                 self._kept = [it for i, it in enumerate(self._kept) if str(i) not in dropped]
                 return True

@@ -11,6 +11,9 @@ __all__ = ["clean", "content_words", "is_latin", "is_question", "normal", "sente
 _LONGEST = 400
 """Characters of a sentence that are kept: a longer one is speech without stops, and its end is cut."""
 
+_LONGEST_READ = 2_000
+"""Characters of a sentence that are read. Patterns that try every place twice would take minutes over a long one."""
+
 _ABBREVIATION = re.compile(
     r"\b(?:dr|mr|mrs|ms|st|no|nr|sr|sra|prof|ave|rd|apt|jr|vs|etc|[a-z]|[ap]\.m)\.$", re.IGNORECASE
 )
@@ -35,7 +38,7 @@ _FILLERS = re.compile(
     r"also|ähm?|äh|ja|na ja|hallo|guten (?:tag|morgen|abend)|bueno|pues|sí|hola|buenas|buenos días|"
     r"euh|ben|oui|bonjour|alors|sim|olá|bom dia|então|bom|sì|allora|buongiorno|ehm|nou|hoi|dag|goedemorgen)"
     r"(?:\s*[,.!;:–—-]+\s*|\s+(?=[,]))|(?:uh+|um+|er|erm|hm+|ähm|äh|euh|ehm|well,?|hi there,?|"
-    r"hello there,?)\s+)+",
+    r"hello there,?|remember that|(?:please )?don't forget(?: that)?|please note that)\s+)+",
     re.IGNORECASE,
 )
 _INNER_FILLERS = re.compile(r"(?:,\s*|\s+)(?:uh+|um+|erm|ähm?|euh)\b,?(?=\s)", re.IGNORECASE)
@@ -140,7 +143,7 @@ def sentences(text: str) -> Iterator[str]:
     """The statements of a turn, in order: sentences, and the halves of "my name is … and I want …"."""
     start = 0
     for found in _END.finditer(text):
-        if _ABBREVIATION.search(text[start : found.start()]):
+        if _ABBREVIATION.search(text[max(start, found.start() - 12) : found.start()]):
             continue
         yield from _statements(text[start : found.start()])
         start = found.end()
@@ -149,6 +152,8 @@ def sentences(text: str) -> Iterator[str]:
 
 def _statements(sentence: str) -> Iterator[str]:
     sentence = sentence.strip()
+    if len(sentence) > _LONGEST_READ:  # speech without stops
+        sentence = sentence[:_LONGEST_READ].rsplit(" ", 1)[0]
     if not sentence.endswith("?"):  # a question stays one, whichever half asks it
         start = 0
         for found in _AND_I.finditer(sentence):
@@ -180,7 +185,7 @@ def is_question(sentence: str) -> bool:
 
 def is_latin(text: str) -> bool:
     """Whether most letters are of the Latin script, the only one that the rules read."""
-    letters = [char for char in text if char.isalpha()]
+    letters = [char for char in text[:1_000] if char.isalpha()]
     latin = sum("LATIN" in unicodedata.name(char, "") for char in letters)
     return bool(letters) and latin * 2 > len(letters)
 

@@ -50,25 +50,31 @@ def parse_transcript(text: str) -> list[Line]:
 
 
 def _from_lines(text: str) -> list[Line]:
-    lines: list[Line] = []
+    # Pieces are joined at the end: a turn may have a hundred thousand lines.
+    spoken: list[tuple[Line, list[str]]] = []
     turns = 0
     opens_with_turn = True
     for row in text.splitlines():
         turn = _turn(row)
-        if turn is not None:
-            line, continues = turn
-            turns += 1
-            if continues and lines and lines[-1].role == line.role:
-                lines[-1] = _joined(lines[-1], line.text)
+        if turn is None and not row.strip():
+            continue
+        if turn is None:
+            if spoken:
+                spoken[-1][1].append(row.strip())
             else:
-                lines.append(line)
-        elif lines:
-            lines[-1] = _joined(lines[-1], row.strip())
-        elif row.strip():
-            opens_with_turn = False
-            lines.append(Line(None, None, row.strip()))
+                opens_with_turn = False
+                spoken.append((Line(None, None, ""), [row.strip()]))
+            continue
+        line, continues = turn
+        turns += 1
+        if continues and spoken and spoken[-1][0].role == line.role:
+            spoken[-1][1].append(line.text)
+        else:
+            spoken.append((line, [line.text]))
     # A heading may stand above a call, but prose that holds one line like a turn is still prose.
-    return lines if turns > (0 if opens_with_turn else 1) else []
+    if turns <= (0 if opens_with_turn else 1):
+        return []
+    return [Line(line.at, line.role, " ".join(parts).strip()) for line, parts in spoken]
 
 
 def _turn(row: str) -> tuple[Line, bool] | None:
@@ -83,10 +89,6 @@ def _turn(row: str) -> tuple[Line, bool] | None:
         return None
     notes = found["notes"] or ""
     return Line(_time(found["stamp"]), role, found["text"].strip()), bool(_LATER_PART.search(notes))
-
-
-def _joined(line: Line, more: str) -> Line:
-    return Line(line.at, line.role, f"{line.text} {more}".strip())
 
 
 def _from_blocks(text: str) -> Iterator[Line]:
