@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +44,19 @@ def fit(vectors: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.f
     y = np.eye(len(CLASSES))[labels]
     balance = (1 / y.sum(axis=0))[labels]
     balance /= balance.sum()
-    w = np.zeros((len(CLASSES), x.shape[1]))
+    w: NDArray[np.float64] = np.zeros((len(CLASSES), x.shape[1]))
     momentum = np.zeros_like(w)
     for _ in range(STEPS):
-        gradient = ((softmax(x @ w.T) - y) * balance[:, None]).T @ x
+        gradient = ((softmax(np.matmul(x, transposed(w))) - y) * balance[:, None]).T @ x
         gradient[:, :-1] += DECAY * w[:, :-1]
         momentum = 0.9 * momentum + gradient
         w -= RATE * momentum
     return w.astype(np.float32)
+
+
+def transposed(matrix: Any) -> Any:
+    """The type of an array's `T` is unknown to checkers under Python 3.10."""
+    return matrix.T
 
 
 def softmax(z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,7 +78,8 @@ def main() -> None:
     for fold in range(5):
         out = folds == fold
         w = fit(vectors[~out], labels[~out])
-        guess = (vectors[out] @ w[:, :-1].T + w[:, -1]).argmax(axis=1)
+        scores: Any = np.matmul(vectors[out], transposed(w[:, :-1]))
+        guess: NDArray[np.int64] = (scores + w[:, -1]).argmax(axis=1)
         right += int((guess == labels[out]).sum())
         kept += int(((guess > 0) == (labels[out] > 0)).sum())
     w = fit(vectors, labels)

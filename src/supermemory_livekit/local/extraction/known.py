@@ -101,10 +101,11 @@ def named_in(what: str, known: Sequence[Told]) -> tuple[str, ...]:
     meant = (
         {slot for word in words for slot in _MEANT.get(word, ())} if words <= _MEANT.keys() else set[str]()
     )
+    by_slot = tuple(it.id for it in known if meant & it.slots)
+    if by_slot:  # "my number" is the phone number, although other numbers are known
+        return by_slot
     return tuple(
-        it.id
-        for it in known
-        if words <= it.words or meant & it.slots or any(words <= content_words(slot) for slot in it.slots)
+        it.id for it in known if words <= it.words or any(words <= content_words(slot) for slot in it.slots)
     )
 
 
