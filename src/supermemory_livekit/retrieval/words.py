@@ -46,8 +46,7 @@ _LETTERS = (
 )
 _TOKEN = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?P<word>{_LETTERS}(?:['’\-./:@_+]+{_LETTERS})*)")
 _PART = re.compile(r"[^\W_]+")
-# Bounded, so that a long run is not tried again from each of its digits.
-_NUMBER_RUN = re.compile(r"(?<!\w)\+?\d+(?:[ \-./()]{1,2}\d+){1,12}(?!\w)")
+_NUMBER_RUN = re.compile(r"(?<!\w)\+?\d+(?:[ \-./()]{1,2}\d+)+(?!\w)")
 _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670\u0640]")
 _UNDECOMPOSED = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
