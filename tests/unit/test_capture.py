@@ -11,6 +11,8 @@ from tests.unit.capturing import ANA, BEN, START, Call, sent, stored
 
 from supermemory_livekit.capture import Capture
 from supermemory_livekit.params import InputParams
+from supermemory_livekit.render import render_block, strip_fenced
+from supermemory_livekit.store import Profile
 from supermemory_livekit.telemetry import Stats
 from supermemory_livekit.testing import Hang, ScriptedStore, Work
 
@@ -225,6 +227,20 @@ async def test_what_was_recalled_is_not_stored() -> None:
     assert sent(store) == [["You like tea"]]
 
 
+async def test_a_recalled_block_that_the_model_repeats_is_not_stored() -> None:
+    """Case R11 with the cleaner that the call uses: the block word for word, and the fence in the caller's mouth."""
+    block = render_block(Profile(static=("Allergic to nuts",)), (), mode="full", now=START, limit=10)
+    assert block is not None
+    store = ScriptedStore()
+    call = Call(store, clean=strip_fenced)
+    call.say("agent", f"You told me: {block} Right?")
+    call.say("caller", block)
+    await call.capture.flush(8)
+    [call_made] = store.called("append")
+    assert "nuts" not in call_made.arguments["text"]
+    assert "You told me:" in call_made.arguments["text"]
+
+
 async def test_a_turn_that_cannot_be_cleaned_is_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     """Design 4.7 over 5: rather lose a turn than store recalled memory. Nothing raises into the call."""
 
@@ -368,12 +384,14 @@ async def test_a_flush_finds_out_what_became_of_a_write_that_takes_longer_than_i
     assert stored(store) == call.said[ANA]
 
 
-async def test_a_write_that_ends_within_the_limit_is_waited_for() -> None:
-    """Case L1, the other way."""
-    store = ScriptedStore().script("append", Work(after=7.9))
+async def test_a_write_that_ends_before_it_is_given_up_is_waited_for() -> None:
+    """Case L1, the other way: nothing is given up that needs no more than its time."""
+    store = ScriptedStore().script("append", Work(after=3.9)).forbid("read")
     call = Call(store)
     call.exchange(1)
     assert await call.capture.flush(8) == 0
+    store.verify()
+    assert stored(store) == call.said[ANA]
 
 
 async def test_closing_again_does_nothing_and_later_words_are_counted(

@@ -410,6 +410,18 @@ async def test_a_document_that_is_not_there_at_once_is_looked_for_again() -> Non
     assert stored(store) == call.said[ANA]
 
 
+async def test_each_request_with_an_unclear_end_is_looked_for_anew() -> None:
+    """0005: that the first request was not stored, believed after three reads, says nothing of the second."""
+    store = ScriptedStore().script("append", Fail(BROKEN), Fail(BROKEN, committed=True))
+    store.script("read", Work(), Work(), Work(), Fail(Conflict("read answered 409", status=409)))
+    call = Call(store)
+    call.exchange(1)
+    await asyncio.sleep(120)
+    store.verify()
+    assert stored(store) == call.said[ANA]
+    assert call.stats.turns_unwritten == 0
+
+
 async def test_with_a_client_that_cannot_read_lines_are_sent_again(caplog: pytest.LogCaptureFixture) -> None:
     """0005: a line stored twice can be told by its stamp, a lost one is gone. Said once."""
     store = ScriptedStore().always("read", Fail(NotImplementedError()))
