@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 WHEEL_VENV := .venv-wheel
 LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
-CODE := src tests examples bench
+CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format build test-wheel bench-facts bench-retrieval clean

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 from supermemory_livekit._version import __version__
 
 __all__ = ["main"]
 
-_EXTRA = frozenset({"openai", "rich", "starlette", "typer", "uvicorn"})
-"""Modules that the extra `[local]` brings and a core install need not have."""
+_EXTRA = ("typer", "rich", "starlette", "uvicorn", "openai")
+"""Modules that the commands need, and that a core install need not have."""
 
 
 def main() -> None:
@@ -17,17 +18,15 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"supermemory-livekit {__version__}")
         return
-    try:
-        # Imported here: the command itself is installed without the extra.
-        from .app import app
-
-        app(prog_name="supermemory-livekit")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRA:
-            raise
+    missing = [name for name in _EXTRA if find_spec(name) is None]
+    if missing:
         print(
-            f'This command needs the extra "local" ({error.name} is missing): '
+            f'This command needs the extra "local" ({", ".join(missing)} missing): '
             'pip install "supermemory-livekit[local]"',
             file=sys.stderr,
         )
         sys.exit(2)
+    # Imported here: the command itself is installed without the extra.
+    from .app import app
+
+    app(prog_name="supermemory-livekit")

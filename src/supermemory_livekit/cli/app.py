@@ -140,9 +140,12 @@ def demo_part(
 
 
 def _logs(*, verbose: bool) -> None:
-    """Warnings of this package always, everything when verbose; LiveKit talks a lot and is kept quiet otherwise."""
+    """Warnings of this package always, everything when verbose.
+
+    LiveKit logs stack traces; it is quiet otherwise, since the commands themselves say what went wrong.
+    """
     logging.basicConfig(level=logging.WARNING, format="      %(levelname)s %(name)s: %(message)s")
     if verbose:
         logging.getLogger("supermemory_livekit").setLevel(logging.DEBUG)
     else:
-        logging.getLogger("livekit").setLevel(logging.ERROR)
+        logging.getLogger("livekit").setLevel(logging.CRITICAL)

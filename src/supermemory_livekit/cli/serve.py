@@ -20,7 +20,8 @@ def run_serve(*, host: str, port: int, path: Path | None, api_key: str | None, d
     database = default_path() if path is None else path.expanduser()
     key_is_new = not key_path(database).exists()
     # The server hands a signal on once it is done with it; what it ends with then is no failure.
-    signal.signal(signal.SIGTERM, _end)
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, _end)
     try:
         serve(
             host,
@@ -30,8 +31,6 @@ def run_serve(*, host: str, port: int, path: Path | None, api_key: str | None, d
             dynamic_delay=dynamic_delay,
             announce=lambda listening: _announce(listening, key_is_new=key_is_new),
         )
-    except KeyboardInterrupt:
-        return 0
     except (StorageError, OSError) as error:
         typer.echo(f"Cannot serve: {error}", err=True)
         return 1

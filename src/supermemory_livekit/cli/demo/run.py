@@ -74,7 +74,10 @@ def _play(output: Output, *, seed: int | None, path: Path | None, recall: bool, 
             command += [] if recall else ["--without-recall"]
             command += ["--verbose"] if verbose else []
             # Our own interpreter with our own words; nothing of it comes from outside.
-            subprocess.run(command, check=True, timeout=_PART_SECONDS, env=_environment())  # noqa: S603
+            ended = subprocess.run(command, timeout=_PART_SECONDS, env=_environment(), check=False)  # noqa: S603
+            if ended.returncode:
+                output.line(f"The {part} part of the demo ended with code {ended.returncode}.", "red")
+                return False
         if path is not None:
             output.note(f"the database stays at {path}")
         return _show_verdict(verdict(script, Report.read(report)), output)
