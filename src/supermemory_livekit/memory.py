@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -32,9 +33,10 @@ from .scope import (
     container_tag as safe_tag,
 )
 from .sdk_store import SDKStore, make_client
-from .store import MemoryStore
+from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
 from .tools import MemoryTools
+from .transcript import fold, spoken_in
 from .wiring import Notices, Wiring
 
 __all__ = ["SupermemoryLiveKit"]
@@ -246,7 +248,7 @@ class SupermemoryLiveKit:
             self._wiring.recall_asked(message.id if message is not None else None)
             if not self._ready("recall"):
                 return
-            block = await self._recalled_block(message)
+            block = await self._recalled_block(message, chat_ctx)
             # An attempt may have enriched the same context while this one waited.
             strip(chat_ctx)
             if block is not None:
@@ -268,7 +270,7 @@ class SupermemoryLiveKit:
             self._wiring.recall_asked(new_message.id)
             if not self._ready("recall"):
                 return
-            block = await self._recalled_block(new_message)
+            block = await self._recalled_block(new_message, turn_ctx)
             agent, session = self._line.agent()
             if agent is not None and realtime.is_realtime(agent, session):
                 await self._show_realtime(block)
@@ -284,7 +286,7 @@ class SupermemoryLiveKit:
         except Exception as error:  # noqa: BLE001 - an exception in this hook would drop the caller's turn
             logger.error("Recall failed with %s; the reply goes on without it", type(error).__name__)
 
-    async def _recalled_block(self, message: llm.ChatMessage | None) -> str | None:
+    async def _recalled_block(self, message: llm.ChatMessage | None, context: llm.ChatContext) -> str | None:
         tag = self.container_tag
         text = (message.text_content or "") if message is not None else ""
         if message is None:
@@ -292,7 +294,9 @@ class SupermemoryLiveKit:
         else:
             found = await self._recall.for_message(message.id, text)
         # The caller may have changed while we waited; what was found is then somebody else's.
-        return self._block(found, text) if tag == self.container_tag else None
+        if tag != self.container_tag:
+            return None
+        return self._block(replace(found, hits=_not_in(context, found.hits)), text)
 
     def _block(self, found: Recollection, query: str) -> str | None:
         return render_block(
@@ -418,7 +422,9 @@ class SupermemoryLiveKit:
             self._background.start(self._recall_for_realtime(message), "Recall for the realtime model")
 
     async def _recall_for_realtime(self, message: llm.ChatMessage) -> None:
-        await self._show_realtime(await self._recalled_block(message))
+        agent, _ = self._line.agent()
+        context = agent.chat_ctx if agent is not None else llm.ChatContext.empty()
+        await self._show_realtime(await self._recalled_block(message, context))
 
     async def aclose(self) -> None:
         """Store what is left and close. Takes at most 8 seconds together with `close` and shutdown; safe twice."""
@@ -466,6 +472,16 @@ def _last_user_message(chat_ctx: llm.ChatContext) -> llm.ChatMessage | None:
         if isinstance(item, llm.ChatMessage) and item.role == "user":
             return item
     return None
+
+
+def _not_in(context: llm.ChatContext, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Without raw text of this very call that the model has before it anyway."""
+    said = {fold(item.text_content or "") for item in context.items if isinstance(item, llm.ChatMessage)}
+    return tuple(
+        hit
+        for hit in hits
+        if hit.memory_id is not None or not (lines := spoken_in(hit.text)) or not said.issuperset(lines)
+    )
 
 
 def _guarded(handler: Callable[..., None]) -> Callable[..., None]:

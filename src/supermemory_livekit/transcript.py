@@ -28,6 +28,7 @@ __all__ = [
     "marks_in",
     "next_chunk",
     "split_turn",
+    "spoken_in",
     "to_stamp_time",
 ]
 
@@ -145,6 +146,15 @@ _MARK = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\W{1,8}(Caller|Agen
 def marks_in(document: str) -> set[tuple[str, str]]:
     """The marks of all lines that a stored document holds."""
     return {(match[1], match[2]) for match in _MARK.finditer(document)}
+
+
+_LINE_START = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+Z\] (?:Caller|Agent)(?: \([^)]*\))?: ")
+
+
+def spoken_in(text: str) -> list[str]:
+    """What was said in the lines that `text` holds, folded; empty when it holds none. Their start must be whole."""
+    first, *spoken = _LINE_START.split(text)
+    return [] if first.strip() else [fold(words) for words in spoken]
 
 
 def _split_text(text: str, room: int) -> Sequence[str]:

@@ -442,3 +442,23 @@ async def test_a_forgotten_fact_is_not_shown_again_not_even_as_a_fall_back() -> 
     assert "Lives in Lisbon." in model.seen[0].text
     assert FENCE_OPEN not in model.seen[1].text
     await memory.aclose()
+
+
+async def test_words_of_this_call_are_not_shown_to_the_model_a_second_time() -> None:
+    """Design 4.6: the block holds notes from earlier; what the context holds already would crowd them out."""
+    store = store_with()
+    memory = memory_over(store)
+    model = ScriptedLLM(lambda context, tools: "Certainly.")
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        await say(session, "I would like  a table.")
+        await asyncio.sleep(1)
+        now, before = (
+            store.document(TAG, "lk-room-1") or "",
+            "[2026-01-02T10:00:00.000Z] Caller: A window seat.",
+        )
+        store.hits[TAG] = [Hit(now, 0.9), Hit(before, 0.8), Hit(now + "\n" + before, 0.7)]
+        await say(session, "By the window?")
+    assert model.seen[-1].text.count("Caller: I would like a table.") == 1
+    assert model.seen[-1].text.count("A window seat.") == 2
+    await memory.aclose()
