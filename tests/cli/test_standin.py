@@ -77,7 +77,7 @@ def test_a_request_is_no_statement() -> None:
 
 
 def test_it_greets_a_caller_whose_name_it_was_given() -> None:
-    """Specification: `preload` puts the profile into the first turn, so that the greeting can use it."""
+    """What `preload` is for: it puts the profile into the first turn, so that the greeting can use it."""
     ctx = llm.ChatContext()
     ctx.add_message(role="system", content="Notes\n- [2026-11-29] My name is Ana.\n- I live in Porto.")
     assert said(ctx) == "Hello Ana, welcome back! As I recall, you live in Porto."
@@ -94,7 +94,7 @@ def test_it_saves_what_the_caller_asks_to_remember_and_tells_how_it_went() -> No
 
 
 def test_it_corrects_by_forgetting_what_was_wrong_and_saving_what_is_right() -> None:
-    """Specification: `remember` saves a correction; `forget` takes the id that `search_memories` shows."""
+    """How a model uses the tools: `remember` saves a correction, `forget` takes the id that `search_memories` shows."""
     ctx = context("C: Sorry, that was wrong: my dog is called Max.")
     assert reply(ctx, []) == ToolCall("search_memories", {"query": "My dog is called Max."})
     used(
@@ -123,7 +123,7 @@ def test_it_takes_back_what_it_saved_moments_ago() -> None:
 
 
 def test_it_forgets_by_id_and_admits_when_there_is_nothing() -> None:
-    """Specification: `forget` forgets one fact by its id."""
+    """A model finds the id with `search_memories`."""
     ctx = context("C: Please forget my card number.")
     assert reply(ctx, []) == ToolCall("search_memories", {"query": "my card number."})
     nothing = used(context("C: Please forget my card number."), "search_memories", "Nothing stored.")

@@ -58,7 +58,7 @@ def test_a_forgotten_fact_that_is_recalled_does_not_hold() -> None:
 
 
 def test_a_greeting_without_the_name_and_a_word_to_another_caller_do_not_hold() -> None:
-    """Specification: memory is isolated by container tag."""
+    """The verdict covers isolation: memory is isolated by container tag."""
     assert not holds(replace(good(), greeting="Hello."))
     assert not holds(replace(good(), other=[f"You live in {SCRIPT.city}."]))
 
