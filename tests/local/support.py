@@ -45,7 +45,7 @@ class Service:
 
 def call(*turns: str, minute: int = 0) -> str:
     """A transcript: turns begin with "C:" or "A:"."""
-    lines = []
+    lines: list[str] = []
     for second, turn in enumerate(turns):
         who = "Caller" if turn.startswith("C:") else "Agent"
         lines.append(f"[2026-11-01T10:{minute:02}:{second:02}.000Z] {who}: {turn[2:].strip()}")
@@ -68,9 +68,11 @@ class Scripted:
     """Gives prepared changes, one per piece of a call; keeps what it was shown. Fails when it has none left."""
 
     changes: list[Changes | Exception]
-    shown: list[tuple[list[str], list[str], list[str]]] = field(default_factory=list)
+    shown: list[tuple[list[str], list[str], list[str]]] = field(
+        default_factory=list[tuple[list[str], list[str], list[str]]]
+    )
     """New lines, known texts, lines before."""
-    known: list[Known] = field(default_factory=list)
+    known: list[Known] = field(default_factory=list[Known])
 
     async def extract(
         self, lines: Sequence[Line], known: Sequence[Known], *, at: datetime, before: Sequence[Line] = ()

@@ -111,6 +111,10 @@ async def test_the_file_and_new_directories_are_for_their_owner_alone(service: S
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
 
 
+def nonsense(path: Path) -> None:
+    path.write_bytes(b"hello, world" * 100)
+
+
 def foreign(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE theirs (x)")
@@ -136,11 +140,11 @@ def damaged(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda path: path.write_bytes(b"hello, world" * 100), "no SQLite file"),
+        (nonsense, "no SQLite file"),
         (foreign, "another program"),
         (newer, "newer version"),
         (damaged, "damaged"),
-        (lambda path: path.mkdir(), "cannot be opened"),
+        (Path.mkdir, "cannot be opened"),
     ],
 )
 def test_a_file_that_is_not_ours_is_refused_and_left_alone(

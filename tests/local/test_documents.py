@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -144,20 +145,18 @@ async def test_lists_can_be_narrowed_by_metadata(sdk: AsyncSupermemory) -> None:
         await sdk.add(
             content=f"text {number}", container_tag="ana", metadata={"n": number, "odd": number == 1}
         )
-    rule = {"AND": [{"filterType": "numeric", "key": "n", "value": "1", "numericOperator": ">="}]}
-    page = await sdk.documents.list(container_tags=["ana"], filters=rule, include_content=True)  # type: ignore[arg-type]
+    rule: Any = {"AND": [{"filterType": "numeric", "key": "n", "value": "1", "numericOperator": ">="}]}
+    page = await sdk.documents.list(container_tags=["ana"], filters=rule, include_content=True)
     assert {document.content for document in page.memories} == {"text 1", "text 2"}
     rule = {"OR": [{"key": "odd", "value": "true", "negate": True}, {"key": "n", "value": "1"}]}
-    page = await sdk.documents.list(container_tags=["ana"], filters=rule)  # type: ignore[arg-type]
+    page = await sdk.documents.list(container_tags=["ana"], filters=rule)
     assert len(page.memories) == 3
 
 
 async def test_a_batch_stores_each_document_under_the_shared_tag(sdk: AsyncSupermemory) -> None:
     """API reference 1.1: batch."""
-    answer = await sdk.documents.batch_add(
-        documents=[{"content": A, "custom_id": "lk-1"}, {"content": B, "container_tag": "ben"}],
-        container_tag="ana",
-    )
+    documents: Any = [{"content": A, "custom_id": "lk-1"}, {"content": B, "container_tag": "ben"}]
+    answer = await sdk.documents.batch_add(documents=documents, container_tag="ana")
     assert (answer.success, answer.failed) == (2, 0)
     listed = await sdk.documents.list(container_tags=["ana"])
     assert [document.custom_id for document in listed.memories] == ["lk-1"]

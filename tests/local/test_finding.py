@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from typing import Literal
 
 import httpx
 
@@ -18,9 +19,10 @@ SAID = datetime(2026, 11, 1, 10, 0, tzinfo=timezone.utc)
 async def test_call_text_is_found_the_moment_it_is_stored(serve: Callable[..., Service]) -> None:
     """Specification: in both modes `search_memories` finds the raw call text as soon as it is stored."""
     service = serve(dynamic_delay=3600)
-    for dreaming in ("instant", "dynamic"):
+    modes: tuple[Literal["instant", "dynamic"], ...] = ("instant", "dynamic")
+    for dreaming in modes:
         text = call(f"C: My {dreaming} locker code is 88213.", "A: Fine.")
-        await service.sdk.add(content=text, container_tag=dreaming, custom_id="lk-1", dreaming=dreaming)  # type: ignore[arg-type]
+        await service.sdk.add(content=text, container_tag=dreaming, custom_id="lk-1", dreaming=dreaming)
         answer = await service.sdk.search.memories(
             q="88213", container_tag=dreaming, search_mode="hybrid", threshold=0.1
         )
@@ -226,3 +228,24 @@ async def test_a_blank_question_finds_nothing(http: httpx.AsyncClient) -> None:
     """Brief of the embedded service: no 5xx on any input."""
     answer = await http.post("/v4/search", json={"containerTag": "ana", "q": "  "})
     assert (answer.status_code, answer.json()["results"]) == (200, [])
+
+
+async def test_what_is_gone_takes_no_place_among_the_hits(service: Service) -> None:
+    """Design 2: at most `limit` hits, of which none is spent on something forgotten since the last search."""
+    memories = [{"content": "tea tea tea"}, {"content": "tea tea"}, {"content": "likes a cup of tea"}]
+    await service.http.post("/v4/memories", json={"containerTag": "ana", "memories": memories})
+    assert (await service.found("ana", "tea", limit=1)) != ["likes a cup of tea"]
+    for text in ("tea tea tea", "tea tea"):
+        await service.sdk.memories.forget(container_tag="ana", content=text)
+    assert await service.found("ana", "tea", limit=1) == ["likes a cup of tea"]
+
+
+async def test_a_remembered_text_is_one_hit(service: Service) -> None:
+    """Case R6: the same words once. A remembered text is a document and a memory; the memory is shown."""
+    await service.sdk.add(content="Likes green tea", container_tag="ana", dreaming="instant")
+    await service.settled()
+    answer = await service.http.post(
+        "/v4/search",
+        json={"containerTag": "ana", "q": "green tea", "threshold": 0, "searchMode": "hybrid"},
+    )
+    assert [hit.get("memory") for hit in answer.json()["results"]] == ["Likes green tea"]

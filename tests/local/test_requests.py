@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ async def test_a_body_that_is_too_large_is_refused(
     body = json.dumps({"containerTag": "ana", "content": "x" * 1000}).encode()
     assert (await http.post("/v3/documents", content=body)).status_code == 413
 
-    async def parts() -> Any:
+    async def parts() -> AsyncIterator[bytes]:
         for byte in range(0, len(body), 100):
             yield body[byte : byte + 100]
 
@@ -152,7 +152,7 @@ async def test_without_the_key_nothing_is_answered(tmp_path: Path, header: str |
     engine = Engine(tmp_path / "memory.db", extractor=KeepEverything(), load=lambda: None)
     transport = httpx.ASGITransport(create_app(engine, api_key="right-key"))
     async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
-        headers = {} if header is None else {"Authorization": header.encode()}
+        headers = {} if header is None else {b"Authorization": header.encode()}
         for path in ("/v4/profile", "/v3/container-tags/list", "/nowhere"):
             answer = await client.post(path, json={"containerTag": "ana"}, headers=headers)
             assert answer.status_code == 401

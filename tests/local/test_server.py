@@ -7,7 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ serve(port=0, path=sys.argv[1], api_key=sys.argv[2] or None, announce=announce)
 
 
 @contextmanager
-def serving(path: Path, key: str = "") -> Iterator[dict[str, Any]]:
+def serving(path: Path, key: str = "") -> Generator[dict[str, Any]]:
     command = [sys.executable, "-c", SERVER, str(path), key]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -96,9 +96,10 @@ class Container:
 
     def live_memories(self, *, static: bool | None = None, limit: int = -1) -> list[Memory]:
         """What is held to be true now, newest first."""
+        kind = "m.static IN (0, 1)" if static is None else f"m.static={int(static)}"
         return self._memories(
-            LIVE + " AND (:static IS NULL OR m.static=:static) ORDER BY m.at DESC, m.seq DESC LIMIT :limit",
-            {"static": None if static is None else int(static), "limit": limit, "now": now_ms()},
+            f"{LIVE} AND {kind} ORDER BY m.at DESC, m.seq DESC LIMIT :limit",
+            {"limit": limit, "now": now_ms()},
         )
 
     def forgotten_memories(self) -> list[Memory]:
@@ -137,6 +138,15 @@ class Container:
             if pair["document_seq"] in documents:
                 found[pair["memory_seq"]].append(documents[pair["document_seq"]])
         return found
+
+    def passage_count(self) -> int:
+        """How many `passage_ids` there are."""
+        row = self._all(
+            f"""SELECT (SELECT count(*) FROM memories WHERE tag_id=:tag_id AND {LIVE})
+            + (SELECT count(*) FROM chunks WHERE tag_id=:tag_id) AS total""",  # noqa: S608
+            {"now": now_ms()},
+        )[0]
+        return int(row["total"])
 
     def passage_ids(self) -> list[sqlite3.Row]:
         """`kind` and `id` of everything that can be found."""

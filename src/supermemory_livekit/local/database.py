@@ -89,6 +89,7 @@ CREATE TABLE memories (
   changed INTEGER NOT NULL
 );
 CREATE INDEX memories_by_tag ON memories (tag_id, changed);
+CREATE INDEX memories_by_age ON memories (tag_id, latest, static, at, seq);
 CREATE INDEX memories_by_norm ON memories (tag_id, norm);
 CREATE INDEX memories_by_parent ON memories (parent_id);
 CREATE TABLE sources (

@@ -46,11 +46,8 @@ class _Entry:
         self.expires: dict[str, int] = {}
 
     def bring_up_to(self, container: Container) -> None:
+        self._drop_expired()
         if container.version > self.version:
-            if self.version:
-                current = {_key(row["kind"], row["id"]) for row in container.passage_ids()}
-                for key in self.keys - current:
-                    self._discard(key)
             for row in container.passages(since=self.version):
                 key = _key(row["kind"], row["id"])
                 vector = None
@@ -62,7 +59,14 @@ class _Entry:
                 if row["forget_after"] is not None:
                     self.expires[key] = row["forget_after"]
                     heapq.heappush(self.expiries, (row["forget_after"], key))
+            # Most changes only add. What went is looked for when there is more here than in the file.
+            if len(self.keys) != container.passage_count():
+                current = {_key(row["kind"], row["id"]) for row in container.passage_ids()}
+                for key in self.keys - current:
+                    self._discard(key)
             self.version = container.version
+
+    def _drop_expired(self) -> None:
         now = now_ms()
         while self.expiries and self.expiries[0][0] <= now:
             at, key = heapq.heappop(self.expiries)

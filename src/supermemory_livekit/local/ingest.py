@@ -40,6 +40,8 @@ _AT_ONCE = 4
 _BATCH = 32
 _CONTEXT_LINES = 4
 """Turns before the new ones that an extractor is shown, so that it knows what an answer answers."""
+_KNOWN = 250
+"""Memories of each kind, the newest, that an extractor compares with: its work grows with their number."""
 _LONGEST_FACT = 10_000
 """Characters of a text that, being no conversation, becomes one memory: the API's limit for a memory."""
 
@@ -234,10 +236,12 @@ class Ingest:
         """Make memories of what has been added to a document since the last time."""
         with self._storage.read(job.tag) as container:
             document = container.document_by_seq(job.document_seq)
-            known = [
-                Known(memory.id, memory.text, memory.static, from_ms(memory.at))
-                for memory in container.live_memories()
+            held = [
+                memory
+                for static in (True, False)
+                for memory in container.live_memories(static=static, limit=_KNOWN)
             ]
+        known = [Known(memory.id, memory.text, memory.static, from_ms(memory.at)) for memory in held]
         changes = Changes() if document is None else await _changes(document, known, extractor)
         with self._storage.write(job.tag) as writer:
             self._queue.check(writer, job)
