@@ -45,6 +45,21 @@ async def test_a_fact_is_the_callers_sentence_without_fillers_dated_when_it_was_
     assert (fact.text, fact.static, fact.at) == ("I live in Porto.", True, AT + timedelta(seconds=1))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please remember that my dog is called Rex.",
+        "Remember my dog is called Rex.",
+        "Please note my dog is called Rex.",
+        "Sorry, that was wrong: my dog is called Rex.",
+        "Correction: my dog is called Rex.",
+    ],
+)
+async def test_what_introduces_a_statement_is_no_part_of_it(said: str) -> None:
+    """The fact is the one that the tool `remember` stores then: known once, and forgotten by one `forget`."""
+    assert texts(await heard(f"C: {said}")) == ["My dog is called Rex."]
+
+
 async def test_what_the_agent_says_of_itself_is_no_fact_about_the_caller() -> None:
     """Case C12."""
     assert await heard("A: I'm Mia and I live in Lisbon.", "C: ok") == Changes()

@@ -21,3 +21,17 @@ async def test_forgetting_a_fact_leaves_the_words_of_a_call(service: Service) ->
     await service.settled()
     await service.sdk.memories.forget(container_tag="ana", content="My card is 48213.")
     assert await service.found("ana", "card 48213") == [text]
+
+
+async def test_what_was_forgotten_stays_so_when_its_note_is_deleted_and_the_call_is_read_later(
+    service: Service,
+) -> None:
+    """Case T7: a fact is saved and forgotten at once, its note is deleted, and the call that says it is read then."""
+    note = await service.sdk.add(content="My dog is Rex.", container_tag="ana", dreaming="instant")
+    await service.settled()
+    await service.sdk.memories.forget(container_tag="ana", content="My dog is Rex.")
+    await service.sdk.documents.delete(note.id)
+    text = call("C: My dog is Rex.", "A: Noted.")
+    await service.sdk.add(content=text, container_tag="ana", custom_id="lk-1", dreaming="instant")
+    await service.settled()
+    assert await service.profile("ana") == []

@@ -288,7 +288,12 @@ class Writer(Container):
                 self._all("DELETE FROM chunks WHERE tag_id=:tag_id AND document_seq=:seq", values)
 
     def _drop_memories_of(self, document: Document) -> None:
-        lone = [memory.id for memory in self.memories_of(document) if memory.source_count == 1]
+        # A forgotten one stays, out of sight: without it the next call that mentions the fact would bring it back.
+        lone = [
+            memory.id
+            for memory in self.memories_of(document)
+            if memory.source_count == 1 and memory.forgotten_at is None
+        ]
         for memory in filter(None, map(self.memory, reversed(lone))):
             values = {"id": memory.id, "seq": memory.seq, "parent": memory.parent_id, "changed": self.version}
             if memory.latest:

@@ -34,11 +34,14 @@ _VERB = re.compile(
 _FILLERS = re.compile(
     r"^(?:(?:well|uh+|um+|er+m?|hm+|ah+|oh+|so|okay|ok|yeah|yes|yep|yup|right|sure|hi|hello|hey|there|"
     r"good (?:morning|afternoon|evening)|actually|anyway|look|listen|you know|i mean|like|basically|honestly|"
+    r"(?:that|this|it) was (?:wrong|incorrect|a mistake|not right)|i (?:said|got) (?:that|it) wrong|"
+    r"my mistake|correction|"
     r"and|but|also|sorry|please note(?: that)?|just so you know|remember(?: that)?|by the way|"
     r"also|ähm?|äh|ja|na ja|hallo|guten (?:tag|morgen|abend)|bueno|pues|sí|hola|buenas|buenos días|"
     r"euh|ben|oui|bonjour|alors|sim|olá|bom dia|então|bom|sì|allora|buongiorno|ehm|nou|hoi|dag|goedemorgen)"
     r"(?:\s*[,.!;:–—-]+\s*|\s+(?=[,]))|(?:uh+|um+|er|erm|hm+|ähm|äh|euh|ehm|well,?|hi there,?|"
-    r"hello there,?|remember that|(?:please )?don't forget(?: that)?|please note that)\s+)+",
+    r"hello there,?|remember that|(?:please )?don't forget(?: that)?|please note that|"
+    r"(?:please )?(?:remember|note|keep in mind|make a note)(?: that)?(?=\s+(?:my|i|i'm|i've|we|our)\b))\s+)+",
     re.IGNORECASE,
 )
 _INNER_FILLERS = re.compile(r"(?:,\s*|\s+)(?:uh+|um+|erm|ähm?|euh)\b,?(?=\s)", re.IGNORECASE)
