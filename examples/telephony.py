@@ -28,8 +28,10 @@ def create_session() -> AgentSession[None]:
 def caller_is_known(participant: rtc.RemoteParticipant) -> bool:
     if participant.attributes.get("supermemory_container_tag"):
         return True
-    number = participant.attributes.get("sip.phoneNumber", participant.identity)
-    return number.removeprefix("sip_").strip().lower() not in WITHHELD
+    if participant.kind != rtc.ParticipantKind.PARTICIPANT_KIND_SIP:
+        return True  # a browser or an app; its identity comes from your backend
+    # Without a number the identity may be made up for this one call, and would name nobody who rings back.
+    return participant.attributes.get("sip.phoneNumber", "").strip().lower() not in WITHHELD
 
 
 @server.rtc_session(agent_name="phone-agent")

@@ -181,7 +181,7 @@ class SupermemoryLiveKit:
             by_identity = source == "identity"
         else:
             raise ConfigurationError("bind takes a container_tag or a participant")
-        tag = safe_tag(asked)
+        tag = safe_tag(asked, identity=by_identity)
         if tag != asked and not by_identity:
             self._notices.say_once(
                 "tag",

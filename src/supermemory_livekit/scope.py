@@ -68,16 +68,18 @@ class Participant(Protocol):
     def attributes(self) -> Mapping[str, str]: ...
 
 
-def container_tag(value: str) -> str:
+def container_tag(value: str, *, identity: bool = False) -> str:
     """The container tag to send for `value`: itself if valid, else a stable tag made from it.
 
-    Distinct values have distinct tags. One rule for tags given by a developer and for identities.
+    Distinct values have distinct tags. A participant's identity (`identity=True`) may be of the caller's own
+    choosing, so one that is spelled like a made tag does not reach the memory of that tag. A tag that comes from
+    the developer or the backend may be a made one, and is sent as it is.
 
     Raises:
         ConfigurationError: `value` is blank or no string. The message does not quote it.
     """
     _require_text(value, "container_tag")
-    return _safe(value, valid=_VALID_TAG, room=_MAX_LENGTH)
+    return _safe(value, valid=_VALID_TAG, room=_MAX_LENGTH, may_be_made=not identity)
 
 
 def document_id(session_id: str) -> str:
@@ -151,8 +153,12 @@ def _require_text(value: object, name: str) -> None:
         raise ConfigurationError(f"{name} is blank")
 
 
-def _safe(value: str, *, valid: re.Pattern[str], room: int) -> str:
-    if len(value) <= room and valid.fullmatch(value) and not _LOOKS_SANITISED.fullmatch(value):
+def _safe(value: str, *, valid: re.Pattern[str], room: int, may_be_made: bool = False) -> str:
+    if (
+        len(value) <= room
+        and valid.fullmatch(value)
+        and (may_be_made or not _LOOKS_SANITISED.fullmatch(value))
+    ):
         return value
     return _sanitised(value, _bytes(value))
 

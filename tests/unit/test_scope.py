@@ -89,16 +89,23 @@ def test_a_value_that_is_no_string_is_refused_without_quoting_it(value: Any) -> 
 def test_identities_that_look_alike_have_tags_of_their_own() -> None:
     """Case S3."""
     identities = ["a.b", "a_b", "a@b", "a b", "A_b", "+1555", "1555", "sip_+1555", E_COMPOSED, E_DECOMPOSED]
-    tags = [container_tag(identity) for identity in identities]
+    tags = [container_tag(identity, identity=True) for identity in identities]
     assert len(set(tags)) == len(identities)
 
 
 def test_nobody_gets_anothers_tag_by_taking_it_as_identity() -> None:
     """Case S3: an identity equal to another's sanitised tag."""
-    victim = container_tag("+1555")
-    attacker = container_tag(victim)
+    victim = container_tag("+1555", identity=True)
+    attacker = container_tag(victim, identity=True)
     assert attacker != victim
     assert VALID_TAG.fullmatch(attacker)
+
+
+def test_a_made_tag_from_the_backend_names_the_same_caller() -> None:
+    """Specification: the same stable id as in the rest of the app, also where that was read from a call."""
+    made = container_tag("+1555", identity=True)
+    assert container_tag(made) == made
+    assert container_tag("+1555") == made
 
 
 @given(st.lists(names, min_size=2, max_size=8, unique=True))
@@ -107,7 +114,7 @@ def test_nobody_gets_anothers_tag_by_taking_it_as_identity() -> None:
 def test_distinct_values_have_distinct_tags_and_documents(values: list[str]) -> None:
     """Case S3, for names nobody thought of; with what is made from them among them."""
     values = list({*values, *(container_tag(value) for value in values)})
-    assert len({container_tag(value) for value in values}) == len(values)
+    assert len({container_tag(value, identity=True) for value in values}) == len(values)
     assert len({document_id(value) for value in values}) == len(values)
 
 
