@@ -139,6 +139,25 @@ async def test_a_correction_is_written_into_the_fact_that_it_corrects() -> None:
     assert [(fact.text, fact.replaces) for fact in changes.add] == [("I live in Porto.", ("home",))]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Sorry, that was wrong: my dog is called Max.",
+        "I said that wrong. My dog is called Max.",
+        "Correction: my dog is called Max.",
+    ],
+)
+async def test_what_is_said_anew_because_it_was_wrong_replaces_what_was_said(said: str) -> None:
+    """A corrected fact is the new one alone, in the same call and in a later one; whoever has two dogs keeps both."""
+    in_one_call = await heard("C: My dog is called Rex. My sister is called Eva.", f"C: {said}")
+    assert texts(in_one_call) == ["My sister is called Eva.", "My dog is called Max."]
+    known = (memory("a", "My dog is called Rex."), memory("b", "My sister is called Eva."))
+    later = await heard(f"C: {said}", known=known)
+    assert [(fact.text, fact.replaces) for fact in later.add] == [("My dog is called Max.", ("a",))]
+    second_dog = await heard("C: My dog is called Max.", known=known)
+    assert [fact.replaces for fact in second_dog.add] == [()]
+
+
 async def test_what_holds_no_more_replaces_what_was_said_before() -> None:
     """Negations."""
     known = (memory("v", "I'm a vegetarian."), memory("d", "I have a dog."))

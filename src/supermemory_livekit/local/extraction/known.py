@@ -12,7 +12,7 @@ from supermemory_livekit.retrieval.wording import first_person
 from .language import languages
 from .sentences import content_words, normal
 
-__all__ = ["Told", "declarative", "named_in", "replaced_by", "same_as", "swapped"]
+__all__ = ["Told", "declarative", "named_in", "replaced_by", "restates", "same_as", "swapped"]
 
 _NEGATION = re.compile(
     r"\b(?:not|no|never|don't|doesn't|didn't|isn't|aren't|wasn't|can't|cannot|won't|stopped|quit|gave up|"
@@ -29,6 +29,8 @@ _NO_MORE = re.compile(
 _NOT_A_TOPIC = frozenset(["stop", "stopp", "quit", "gav", "giv", "up", "used"])
 _FORMER = re.compile(r"\bused to\b|\bformer(?:ly)?\b|\bbefore\b", re.IGNORECASE)
 _UNCHANGED = re.compile(r"\b(?:wrong|incorrect|correct|the same|still|unchanged|missing)\b", re.IGNORECASE)
+_LONGEST_VALUE = 4
+"""Words of what may stand in for another value."""
 _CLAUSE_END = re.compile(r"[,;.]\s")
 _ASKED = re.compile(r'^Asked "(?P<question>.*?)": ', re.DOTALL)
 
@@ -81,6 +83,17 @@ def same_as(new: Told, other: Told) -> bool:
 def replaced_by(new: Told, known: Sequence[Told]) -> tuple[str, ...]:
     """Ids of what `new` takes the place of: the older value of its slot, or the opposite of what it says."""
     return tuple(it.id for it in known if new.slots & it.slots or _contradicts(new, it))
+
+
+def restates(new: Told, other: Told) -> bool:
+    """Whether both say the same of the same thing up to the value: "My dog is called Rex" and "… called Max".
+
+    Whoever says that something was wrong and then says it anew means the one that begins like it.
+    """
+    words, others = new.normal.split(), other.normal.split()
+    alike = next((i for i, (one, two) in enumerate(zip(words, others, strict=False)) if one != two), 0)
+    about = content_words(" ".join(words[:alike]))
+    return bool(about) and max(len(words), len(others)) - alike <= _LONGEST_VALUE
 
 
 def _contradicts(new: Told, other: Told) -> bool:

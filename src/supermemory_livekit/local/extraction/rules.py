@@ -16,7 +16,7 @@ from supermemory_livekit.retrieval import Embedder, load_embedder
 
 from .answers import Asked, question_of
 from .classifier import Classifier, Odds, load_classifier
-from .known import Told, named_in, replaced_by, same_as, swapped
+from .known import Told, named_in, replaced_by, restates, same_as, swapped
 from .language import language_of, languages
 from .sentences import clean, content_words, is_latin, is_question, sentences
 from .types import Changes, Fact, Known, Line
@@ -62,6 +62,11 @@ _NOT_BUT = re.compile(
 )
 _CORRECTS = re.compile(
     r"^(?:(?:no|nope)[,.!]? (?:it's|it is|that's|not)\b|(?:sorry|no|wait|actually)?,? ?i (?:mean|meant)\b)",
+    re.IGNORECASE,
+)
+_WAS_WRONG = re.compile(
+    r"\b(?:(?:that|this|it) (?:was|is)|that's|it's) (?:wrong|incorrect|a mistake|not right)\b|"
+    r"\bi (?:said|got) (?:that|it) wrong\b|^(?:sorry,? )?(?:my mistake|correction)\b",
     re.IGNORECASE,
 )
 _EVERYTHING = re.compile(
@@ -158,9 +163,10 @@ class _Call:
         said = line.at or self._at
         parts = list(sentences(line.text))
         previous: _Kept | None = None
-        supposing = False
+        supposing = corrected = False
         for number, part in enumerate(parts):
             text = clean(part)
+            corrected = corrected or _WAS_WRONG.search(part) is not None
             asked = self._asked if number == 0 or (previous is None and number == 1) else None
             if self._manages_memory(part):
                 previous = None
@@ -177,6 +183,9 @@ class _Call:
                 previous = self._extend(previous, text)
                 continue
             previous = self._keep(text, part, asked, said)
+            if previous is not None and corrected:
+                previous = self._restated(previous)
+                corrected = False
 
     def _keep(self, text: str, part: str, asked: Asked | None, said: datetime) -> _Kept | None:
         fact = self._stated(text, said)
@@ -193,6 +202,15 @@ class _Call:
         longer = replace(kept, fact=replace(kept.fact, text=f"{kept.fact.text} {text}"))
         self._kept[self._kept.index(kept)] = longer
         return longer
+
+    def _restated(self, kept: _Kept) -> _Kept:
+        """What was wrong is said anew: it takes the place of what it says otherwise."""
+        told = Told(kept.fact.text)
+        self._kept = [it for it in self._kept if it is kept or not restates(told, Told(it.fact.text))]
+        wrong = (it.id for it in self._told if restates(told, it) and not same_as(told, it))
+        better = replace(kept, fact=replace(kept.fact, replaces=tuple(wrong)))
+        self._kept[self._kept.index(kept)] = better
+        return better
 
     # Judging a sentence
 
