@@ -153,11 +153,10 @@ class Capture:
 
     def bound(self, scope: Scope) -> None:
         """A caller was bound. The first one gets the turns that were said before."""
-        if not self._bound and self._enabled:
-            self._bound = True
-            if self._held:
-                self._writer(scope).add(self._held)
-                self._held = []
+        self._bound = True
+        if self._held:
+            self._writer(scope).add(self._held)
+            self._held = []
 
     def wake(self) -> None:
         """Write what waits, in the background. A document whose last write failed keeps its pause."""

@@ -127,6 +127,7 @@ async def test_a_speaker_without_a_scope_after_a_bind_is_stored_under_nobody(
     call.capture.bound(ANA)
     for _ in range(2):
         call.say("caller", "I am somebody else", scope=None)
+    assert call.stats.turns_dropped == 2
     call.capture.bound(BEN)
     await call.capture.aclose(8)
     assert store.calls == []
