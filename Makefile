@@ -15,7 +15,7 @@ LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format build test-wheel bench-facts bench-retrieval clean
+.PHONY: help demo test check format build test-wheel bench-embedded bench-facts bench-retrieval clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -62,6 +62,9 @@ test-wheel: build ## The built wheel on the lowest allowed dependencies
 	$(WHEEL_VENV)/bin/python -W error -c "import supermemory_livekit"
 	$(WHEEL_VENV)/bin/python -m pip install --quiet "$$(ls dist/*.whl)[local]" $(LOWEST) --group dev
 	$(WHEEL_VENV)/bin/python -m pytest -o pythonpath=. $(ARGS) tests/unit tests/session tests/local tests/cli
+
+bench-embedded: $(READY) ## How long recall takes and when a call becomes recallable, on the embedded service
+	@$(BIN)/python bench/embedded.py $(ARGS)
 
 bench-facts: $(READY) ## How well facts are drawn from calls
 	@$(BIN)/python bench/facts.py $(ARGS)
