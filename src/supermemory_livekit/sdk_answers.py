@@ -14,22 +14,25 @@ from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from .store import Hit, Profile
+from .store import Hit, MemoryPage, Profile, StoredCall, StoredMemory
 
 __all__ = [
     "UnreadableAnswer",
+    "is_processed",
+    "read_calls",
     "read_document",
     "read_documents",
     "read_forgotten",
     "read_hits",
     "read_id",
+    "read_memories",
     "read_profile",
 ]
 
 _DATETIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
-class UnreadableAnswer(Exception):  # noqa: N818 - names what the service gave
+class UnreadableAnswer(Exception):
     """A success whose body is not what the API describes."""
 
 
@@ -101,6 +104,88 @@ def read_documents(answer: object, *, tag: str, custom_id: str) -> tuple[str | N
     return None, not items
 
 
+def read_memories(answer: object) -> MemoryPage:
+    """`{"memoryEntries": [...], "pagination": {...}}`: what holds, and the ids of what no longer does."""
+    items = _items(_field(_record(answer), "memoryEntries", "memory_entries", "memories"))
+    now = datetime.now(timezone.utc)
+    entries: list[StoredMemory] = []
+    gone: list[str] = []
+    replaced: list[str] = []
+    for item in items:
+        identifier = _text(_field(item, "id"))
+        if identifier is None:
+            continue
+        old = (_text(_field(version, "id")) for version in _sequence(_field(item, "history")))
+        replaced += [version for version in old if version is not None and version != identifier]
+        expires_at = _datetime(_field(item, "forgetAfter", "forget_after"))
+        expired = expires_at is not None and expires_at <= now
+        text = _text(_field(item, "memory"))
+        forgotten = _field(item, "isForgotten", "is_forgotten") is True
+        if forgotten or expired or text is None or _field(item, "isLatest", "is_latest") is False:
+            gone.append(identifier)
+            continue
+        entries.append(
+            StoredMemory(
+                id=identifier,
+                text=text,
+                static=_field(item, "isStatic", "is_static") is True,
+                updated_at=_datetime(_field(item, "updatedAt", "updated_at")),
+                said_at=_datetime(_field(_field(item, "temporalContext"), "documentDate")),
+                expires_at=expires_at,
+                documents=tuple(
+                    document
+                    for value in _sequence(_field(item, "documentIds", "document_ids"))
+                    if (document := _text(value)) is not None
+                ),
+            )
+        )
+    pagination = _field(answer, "pagination")
+    page, pages = (
+        _count(_field(pagination, "currentPage", "current_page")),
+        _count(_field(pagination, "totalPages", "total_pages")),
+    )
+    # Without page numbers only an empty page shows the end: a service may give fewer than it was asked for.
+    more = bool(items) and (page is None or pages is None or page < pages)
+    return MemoryPage(
+        entries=tuple(entries),
+        gone=tuple(gone),
+        replaced=tuple(replaced),
+        more=more,
+        total=_count(_field(pagination, "totalItems", "total_items")),
+    )
+
+
+def read_calls(answer: object, *, tag: str) -> list[tuple[StoredCall, bool]]:
+    """One page of documents with their contents, and of each whether the list told that it is processed.
+
+    Documents that name other tags, have no id or no content are left out.
+    """
+    calls: list[tuple[StoredCall, bool]] = []
+    for item in _items(_field(_record(answer), "memories", "documents")):
+        identifier, text = _text(_field(item, "id")), _field(item, "content")
+        custom_id = _text(_field(item, "custom_id", "customId"))
+        if identifier is None or not isinstance(text, str) or not text.strip():
+            continue
+        if not _is_ours(item, tag=tag, custom_id=custom_id or ""):
+            continue
+        processed = is_processed(item)
+        call = StoredCall(
+            id=identifier,
+            custom_id=custom_id,
+            text=text,
+            processed=processed is not False,
+            updated_at=_datetime(_field(item, "updated_at", "updatedAt")),
+        )
+        calls.append((call, processed is not None))
+    return calls
+
+
+def is_processed(document: object) -> bool | None:
+    """Whether memories were made of all of a document; None when it does not say."""
+    status = _field(document, "dreaming_status", "dreamingStatus")
+    return status == "done" if isinstance(status, str) else None
+
+
 def _field(record: object, *names: str) -> object:
     """The first of these fields that is there and not null, of a dict or of a typed object."""
     for name in names:
@@ -145,6 +230,20 @@ def _chunks_text(value: object) -> str | None:
         "\n".join(text for item in _items(cast(object, value)) if (text := _text(_field(item, "content"))))
         or None
     )
+
+
+def _sequence(value: object) -> list[object]:
+    """The items of a list that is a detail: another shape is no items."""
+    return list(cast("list[object] | tuple[object, ...]", value)) if isinstance(value, (list, tuple)) else []
+
+
+def _count(value: object) -> int | None:
+    """A number of things; the SDK gives floats, some services text."""
+    if isinstance(value, str) and value.isdecimal():
+        return int(value[:12])
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return max(0, int(value))
 
 
 def _similarity(value: object) -> float:

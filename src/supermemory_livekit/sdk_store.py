@@ -13,6 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar, cast
 
@@ -34,15 +35,18 @@ from .errors import (
 )
 from .sdk_answers import (
     UnreadableAnswer,
+    is_processed,
+    read_calls,
     read_document,
     read_documents,
     read_forgotten,
     read_hits,
     read_id,
+    read_memories,
     read_profile,
 )
 from .sdk_client import make_client
-from .store import Dreaming, Hit, MemoryStore, Profile, SearchMode
+from .store import Dreaming, Hit, MemoryPage, MemoryStore, Profile, SearchMode, StoredCall
 
 __all__ = ["SDKStore", "make_client"]
 
@@ -51,6 +55,10 @@ _T = TypeVar("_T")
 _METADATA = {"source": "livekit"}
 _LIST_PAGES = 3
 _LIST_LIMIT = 100
+_MOST_MEMORIES = 1_000
+"""Memories per page; the API caps its answers at 1,100."""
+_ASKED_ONE_BY_ONE = 3
+"""Documents asked whether they are processed, when the list does not tell. Older ones nearly always are."""
 _NEVER_SENT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -77,7 +85,8 @@ class SDKStore(MemoryStore):
     """A `MemoryStore` over an async client of the official SDK, or over an object with the same methods.
 
     The client needs `add`, `profile`, `search.memories` and `memories.forget`; one of them missing is a
-    `ConfigurationError`. With `documents.get`, `.list` and `.delete` it can also read and delete documents.
+    `ConfigurationError`. With `documents.get`, `.list` and `.delete` it can also read and delete documents, with
+    the SDK's `post` also list memories.
     `owns_client` says whether `aclose` closes it.
     """
 
@@ -96,6 +105,7 @@ class SDKStore(MemoryStore):
         self._get = _Method.optional(calls, "documents.get", "id")
         self._list = _Method.optional(calls, "documents.list", "container_tags")
         self._delete = _Method.optional(calls, "documents.delete", "id")
+        self._post = _Method.optional(calls, "post", "path", "body", "cast_to", "options")
         self._dated = True
         """False once the service has turned out to know no document dates."""
         _quieten_sdk_log()
@@ -237,6 +247,64 @@ class SDKStore(MemoryStore):
             timeout=timeout,
             write=True,
         )
+
+    async def memories(self, tag: str, *, page: int, limit: int, timeout: float) -> MemoryPage:
+        post = self._post
+        if post is None:
+            raise NotImplementedError("this client cannot list memories")
+        # The SDK has no method for this route, and the route no form with a single tag.
+        body = {
+            "containerTags": [tag],
+            "page": page,
+            "limit": max(1, min(limit, _MOST_MEMORIES)),
+            "sort": "updatedAt",
+            "order": "desc",
+        }
+        return await _answer(
+            "memories",
+            lambda: post(
+                path="/v4/memories/list",
+                body=body,
+                cast_to=object,
+                options={"timeout": timeout},
+                timeout=timeout,
+            ),
+            read_memories,
+            timeout=timeout,
+        )
+
+    async def latest_calls(self, tag: str, *, limit: int, timeout: float) -> list[StoredCall]:
+        list_ = self._list
+        if list_ is None or not list_.accepts("include_content"):
+            raise NotImplementedError("this client cannot list documents with their contents")
+
+        async def call() -> list[StoredCall]:
+            answer = await list_(
+                container_tags=[tag],
+                include_content=True,
+                limit=max(1, min(limit, _LIST_LIMIT)),
+                page=1,
+                sort="updatedAt",
+                order="desc",
+                timeout=timeout,
+            )
+            found = read_calls(answer, tag=tag)
+            unclear = [one for one, told in found if not told][:_ASKED_ONE_BY_ONE]
+            states = await asyncio.gather(*(self._is_processed(one.id, timeout) for one in unclear))
+            waiting = {one.id for one, processed in zip(unclear, states, strict=True) if not processed}
+            return [replace(one, processed=one.processed and one.id not in waiting) for one, _ in found]
+
+        return await _answer("latest_calls", call, _as_it_is, timeout=timeout)
+
+    async def _is_processed(self, document_id: str, timeout: float) -> bool:
+        """Asked of one document; when it does not tell, its text is better kept than missed."""
+        if self._get is None:
+            return False
+        try:
+            answer = await self._get(id=document_id, timeout=timeout)
+        except Exception:  # noqa: BLE001 - a detail of a list that was answered
+            return False
+        return is_processed(answer) is True
 
     async def aclose(self) -> None:
         if not self._owned:
@@ -403,7 +471,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _as_it_is(answer: str | None) -> str | None:
+def _as_it_is(answer: _T) -> _T:
     return answer
 
 

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-__all__ = ["Dreaming", "Hit", "MemoryStore", "Profile", "SearchMode"]
+__all__ = [
+    "Dreaming",
+    "Hit",
+    "MemoryPage",
+    "MemoryStore",
+    "Profile",
+    "SearchMode",
+    "StoredCall",
+    "StoredMemory",
+]
 
 Dreaming = Literal["instant", "dynamic"]
 """When a stored text becomes memories: on its own and at once, or on the service's schedule."""
@@ -45,6 +54,55 @@ class Hit:
     """From 0 to 1."""
     memory_id: str | None = None
     """Id that `forget` accepts. None for raw call text, which is part of a document and cannot be forgotten alone."""
+    updated_at: datetime | None = None
+    """When the service last changed it, with time zone."""
+
+
+@dataclass(frozen=True)
+class StoredMemory:
+    """One memory as it is listed: the latest version, and held to be true."""
+
+    id: str
+    """Id that `forget` accepts."""
+    text: str
+    static: bool = False
+    """A durable fact, as in `Profile.static`."""
+    updated_at: datetime | None = None
+    """When the service last changed it, with time zone."""
+    said_at: datetime | None = None
+    """When it was said, with time zone, if the service tells; this is what tells a reader how old it is."""
+    expires_at: datetime | None = None
+    """When it stops being true, with time zone."""
+    documents: tuple[str, ...] = ()
+    """The service's ids of the documents it comes from: what `append` and `remember` return."""
+
+
+@dataclass(frozen=True)
+class MemoryPage:
+    """One page of a caller's memories, those changed last first."""
+
+    entries: tuple[StoredMemory, ...] = ()
+    gone: tuple[str, ...] = ()
+    """Ids of memories on the page that are no longer true: forgotten or expired."""
+    replaced: tuple[str, ...] = ()
+    """Ids of earlier versions of memories on the page."""
+    more: bool = False
+    """There may be a further page."""
+    total: int | None = None
+    """How many memories there are on all pages, those of `gone` included, if the service tells."""
+
+
+@dataclass(frozen=True)
+class StoredCall:
+    """One stored text: a call, or a remembered fact, which is a document of its own."""
+
+    id: str
+    """The service's id of the document."""
+    custom_id: str | None
+    """Custom id that `append` was given. None for a remembered fact."""
+    text: str
+    processed: bool
+    """The service has made memories of all of it."""
     updated_at: datetime | None = None
     """When the service last changed it, with time zone."""
 
@@ -99,6 +157,21 @@ class MemoryStore(Protocol):
         Raises `NotFound` when there is no such memory and `Conflict` when it is already forgotten.
         """
         ...
+
+    async def memories(self, tag: str, *, page: int, limit: int, timeout: float) -> MemoryPage:
+        """One page, counted from 1, of at most `limit` memories; those changed last come first.
+
+        Services take at most 1,000 per page; one that gives fewer says in `more` that there are others.
+        Raises `NotImplementedError` when the client cannot list memories at all.
+        """
+        raise NotImplementedError
+
+    async def latest_calls(self, tag: str, *, limit: int, timeout: float) -> list[StoredCall]:
+        """The last `limit` stored texts with their contents, those changed last first.
+
+        Raises `NotImplementedError` when the client cannot list documents.
+        """
+        raise NotImplementedError
 
     async def aclose(self) -> None:
         """Close connections. Safe to call twice."""

@@ -9,10 +9,23 @@ one the same `Index` works on full text alone.
     index.search("where is my home", query_vector=query_vector, limit=5, threshold=0.1)
 
 `wording` puts texts into the form that is embedded, `words` cuts them into terms, `fulltext` scores terms,
-`embedding` is the model, `index` blends the two.
+`embedding` is the model, `index` blends the two; `windows` cuts a conversation into passages, `sameness` says when
+two texts are one fact.
 """
 
 from .embedding import Embedder, load_embedder
 from .index import Index, Kind, Passage, Ranked
+from .sameness import exact_form, norm_form
+from .windows import windows
 
-__all__ = ["Embedder", "Index", "Kind", "Passage", "Ranked", "load_embedder"]
+__all__ = [
+    "Embedder",
+    "Index",
+    "Kind",
+    "Passage",
+    "Ranked",
+    "exact_form",
+    "load_embedder",
+    "norm_form",
+    "windows",
+]

@@ -87,6 +87,17 @@ class Index:
                 self._discard(passage.key)
                 self._put(passage)
 
+    def set_vector(self, key: str, vector: NDArray[np.float32]) -> None:
+        """Give a passage its vector after it was added; a key that is gone meanwhile is left out.
+
+        `ValueError` when the vector differs in length from the first.
+        """
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is not None:
+                self._check(vector)
+                self._put_vector(slot, vector)
+
     def discard(self, key: str) -> None:
         """Remove the passage with this key, if there is one."""
         with self._lock:
@@ -162,10 +173,13 @@ class Index:
         self._orders[slot] = self._order
         self._fulltext.put(slot, passage.text)
         if passage.vector is not None:
-            if self._vectors is None:
-                self._vectors = np.zeros((len(self._keys), passage.vector.size), dtype=np.float32)
-            self._vectors[slot] = np.ravel(passage.vector)
-            self._has_vector[slot] = True
+            self._put_vector(slot, passage.vector)
+
+    def _put_vector(self, slot: int, vector: NDArray[np.float32]) -> None:
+        if self._vectors is None:
+            self._vectors = np.zeros((len(self._keys), vector.size), dtype=np.float32)
+        self._vectors[slot] = np.ravel(vector)
+        self._has_vector[slot] = True
 
     def _discard(self, key: str) -> None:
         slot = self._slots.pop(key, None)

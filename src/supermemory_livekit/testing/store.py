@@ -13,7 +13,16 @@ from typing import Any, Literal, TypeVar, cast
 from typing_extensions import assert_never
 
 from supermemory_livekit.errors import Conflict, NotFound, PaymentRequired, ServiceTimeout
-from supermemory_livekit.store import Dreaming, Hit, MemoryStore, Profile, SearchMode
+from supermemory_livekit.store import (
+    Dreaming,
+    Hit,
+    MemoryPage,
+    MemoryStore,
+    Profile,
+    SearchMode,
+    StoredCall,
+    StoredMemory,
+)
 
 from .script import Answer, Fail, Hang, Step, UnexpectedCall, Work
 
@@ -21,7 +30,9 @@ __all__ = ["Operation", "ScriptedStore", "StoreCall"]
 
 T = TypeVar("T")
 
-Operation = Literal["profile", "search", "append", "read", "remember", "unremember", "forget"]
+Operation = Literal[
+    "profile", "search", "append", "read", "remember", "unremember", "forget", "memories", "latest_calls"
+]
 """The operations of a `MemoryStore`."""
 
 _WRITES: frozenset[str] = frozenset({"append", "remember", "unremember", "forget"})
@@ -68,7 +79,9 @@ class ScriptedStore(MemoryStore):
     - `profile` answers `profiles[tag]`, an empty profile when there is none;
     - `search` answers from `hits[tag]` and from remembered facts, best first;
     - `append` joins deltas with a line break, see `document`; `read` returns the whole;
-    - `remember` keeps a fact with a memory id of its own, `forget` and `unremember` take it away again.
+    - `remember` keeps a fact with a memory id of its own, `forget` and `unremember` take it away again;
+    - `memories` lists remembered facts, `stored[tag]` and the memories of `hits[tag]`, `latest_calls` the documents,
+      whose memories are not made yet unless their custom id is in `processed`.
 
     `script` says what the next calls of one operation do instead, `always` what every later one does, and
     `forbid` that an operation must not be called at all. Deadlines are kept on the loop's clock, so a virtual
@@ -77,11 +90,18 @@ class ScriptedStore(MemoryStore):
     Used as a context manager it calls `verify()` at the end.
     """
 
-    def __init__(self, *, instant: bool = True) -> None:
-        """`instant=False` models an organisation without balance: `dreaming="instant"` is answered 402."""
+    def __init__(self, *, instant: bool = True, lists: bool = True) -> None:
+        """`instant=False` models an organisation without balance: `dreaming="instant"` is answered 402.
+        `lists=False` models a client that can list neither memories nor documents.
+        """
         self.instant = instant
+        self.lists = lists
         self.profiles: dict[str, Profile] = {}
         self.hits: dict[str, list[Hit]] = {}
+        self.stored: dict[str, list[StoredMemory]] = {}
+        """Memories that are listed besides, newest first."""
+        self.processed: set[str] = set()
+        """Custom ids of the documents that the service has made memories of."""
         self.calls: list[StoreCall] = []
         self.closed = 0
         """How often `aclose` was called."""
@@ -242,6 +262,48 @@ class ScriptedStore(MemoryStore):
 
         return await self._call("forget", tag, timeout, {"memory_id": memory_id, "text": text}, work)
 
+    async def memories(self, tag: str, *, page: int, limit: int, timeout: float) -> MemoryPage:
+        def work() -> MemoryPage:
+            self._check_lists()
+            remembered = self._tags[tag].memories[::-1] if tag in self._tags else []
+            live = [
+                *(StoredMemory(m.id, m.text, documents=(m.document,)) for m in remembered if not m.forgotten),
+                *self.stored.get(tag, ()),
+                *(
+                    StoredMemory(hit.memory_id, hit.text, updated_at=hit.updated_at)
+                    for hit in self.hits.get(tag, ())
+                    if hit.memory_id is not None
+                ),
+            ]
+            first = (page - 1) * limit
+            return MemoryPage(
+                entries=tuple(live[first : first + limit]),
+                gone=tuple(m.id for m in remembered if m.forgotten),
+                more=first + limit < len(live),
+                total=len(live) + sum(m.forgotten for m in remembered),
+            )
+
+        return await self._call("memories", tag, timeout, {"page": page, "limit": limit}, work)
+
+    async def latest_calls(self, tag: str, *, limit: int, timeout: float) -> list[StoredCall]:
+        def work() -> list[StoredCall]:
+            self._check_lists()
+            if tag not in self._tags:
+                return []
+            kept = self._tags[tag]
+            newest_first = list(kept.documents.items())[::-1]
+            return [
+                StoredCall(
+                    id=kept.ids[custom_id],
+                    custom_id=custom_id,
+                    text=text,
+                    processed=custom_id in self.processed,
+                )
+                for custom_id, text in newest_first[:limit]
+            ]
+
+        return await self._call("latest_calls", tag, timeout, {"limit": limit}, work)
+
     async def aclose(self) -> None:
         self.closed += 1
 
@@ -304,6 +366,10 @@ class ScriptedStore(MemoryStore):
         if fault is not None:
             self._faults.append(fault)
             raise UnexpectedCall(fault)
+
+    def _check_lists(self) -> None:
+        if not self.lists:
+            raise NotImplementedError("this client can list nothing")
 
     def _check_paid(self, operation: str, dreaming: Dreaming) -> None:
         if dreaming == "instant" and not self.instant:
