@@ -188,10 +188,11 @@ class SupermemoryLiveKit:
                 "The container tag is not valid (letters, digits, '_', '-', ':', at most 100 characters); "
                 "a stable tag made from it is used",
             )
-        if session_id is not None:
-            self._session_id = session_id
-        if self._session_id is None or not self._session_id.strip():
-            self._session_id = new_session_id()
+        call = self._session_id if session_id is None else session_id
+        if call is None or (isinstance(call, str) and not call.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
+            call = new_session_id()
+        scope = self._scopes.scope(tag, call)
+        self._session_id = call
         self._line.speaker = participant.identity if participant is not None else None
         self._by_identity = by_identity
         if participant is not None and may_change_own_metadata(participant):
@@ -202,7 +203,7 @@ class SupermemoryLiveKit:
                 TAG_ATTRIBUTE,
             )
         self._watch_job()
-        self._use(self._scopes.scope(tag, self._session_id))
+        self._use(scope)
 
     def _use(self, scope: Scope) -> None:
         another = self._scope is not None and self._scope.container_tag != scope.container_tag

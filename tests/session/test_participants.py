@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -160,3 +161,25 @@ async def test_words_of_another_participant_are_not_stored_under_the_bound_calle
     assert "Bo speaks." not in document
     assert memory.stats.turns_dropped == 2
     assert len([text for text in warnings_in(caplog) if "Another participant" in text]) == 1
+
+
+@pytest.mark.parametrize("session_id", ["", "  ", None])
+async def test_a_call_without_a_name_gets_one_of_its_own(session_id: str | None) -> None:
+    """Case S2: two calls never share a document because nobody named them."""
+    ids: list[str | None] = []
+    for _ in range(2):
+        memory = SupermemoryLiveKit.from_store(ScriptedStore())
+        memory.bind(container_tag="ana", session_id=session_id)
+        ids.append(memory.session_id)
+    assert all(ids)
+    assert ids[0] != ids[1]
+
+
+async def test_a_bind_that_is_refused_changes_nothing() -> None:
+    """Design 1: wrong set-up is raised where it is given; the caller bound before stays."""
+    memory = memory_over(ScriptedStore())
+    memory.bind(container_tag="ana", session_id="room-1")
+    wrong: Any = 7
+    with pytest.raises(ConfigurationError, match="session_id"):
+        memory.bind(container_tag="bo", session_id=wrong)
+    assert (memory.container_tag, memory.session_id) == ("ana", "room-1")
