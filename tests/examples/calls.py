@@ -17,7 +17,7 @@ from livekit.agents.ipc.mock_room import create_mock_room
 
 from supermemory_livekit import SupermemoryLiveKit
 from supermemory_livekit.sdk_store import SDKStore, make_client
-from supermemory_livekit.testing import ScriptedLLM, ScriptedSTT, ScriptedTTS
+from supermemory_livekit.testing import ScriptedLLM, ScriptedTTS
 from tests.support.jobs import job
 from tests.support.sessions import say
 
@@ -108,8 +108,11 @@ async def on_the_line(
 
 
 def text_session(model: ScriptedLLM) -> AgentSession[None]:
-    """The session of an example, with this model and no cloud."""
-    return AgentSession(llm=model, stt=ScriptedSTT(), tts=ScriptedTTS(word_seconds=0.02))
+    """The session of an example, with this model and no cloud.
+
+    Without speech recognition a session does not wait two seconds for last words when it closes.
+    """
+    return AgentSession(llm=model, tts=ScriptedTTS(word_seconds=0.02))
 
 
 async def call(module: ModuleType, model: ScriptedLLM, says: Sequence[str], **options: Any) -> list[str]:

@@ -20,6 +20,7 @@ from supermemory_livekit.testing import (
 )
 from tests.examples.calls import EXAMPLES, Caller, call, example, knows, on_the_line, stored, text_session
 from tests.jobs import quickstart
+from tests.support.clock import VirtualClock
 
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
@@ -73,7 +74,7 @@ async def test_an_agent_of_ones_own_recalls_and_has_the_tools() -> None:
     assert await stored("ana", "room-1") == ["Caller: What can I not eat?", "Agent: No peanuts."]
 
 
-async def test_a_realtime_model_is_shown_what_is_known_before_it_replies() -> None:
+async def test_a_realtime_model_is_shown_what_is_known_before_it_replies(clock: VirtualClock) -> None:
     """Specification: realtime models skip llm_node; the agent picks the right hook."""
     await knows("ana", "Is allergic to peanuts.")
     model = ScriptedRealtimeModel("no peanuts", user_transcription=True)
