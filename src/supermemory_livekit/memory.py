@@ -11,7 +11,7 @@ from typing import Any
 from livekit.agents import AgentSession, get_job_context, llm
 from typing_extensions import Self
 
-from . import realtime
+from . import every_agent, realtime
 from .background import Background
 from .capture import Capture
 from .ending import Ending
@@ -120,6 +120,8 @@ class SupermemoryLiveKit:
         self._line = Line()
         self._notices = Notices()
         self._wiring = Wiring(self._line, self._notices)
+        self._every_agent_of: list[AgentSession[Any]] = []
+        """Sessions attached with `recall=True`."""
         self._ending = Ending(
             capture=self._capture, recall=self._recall, store=store, background=self._background
         )
@@ -350,11 +352,15 @@ class SupermemoryLiveKit:
         *,
         container_tag: str | None = None,
         session_id: str | None = None,
+        recall: bool = False,
     ) -> None:
         """Store the conversation of this session, and follow it for recall. Call it before `session.start`.
 
         What was said is written after each reply of the agent, and what is left when the session closes or the job
         shuts down. Attaching the same session again changes nothing but the scope.
+
+        With `recall=True` every agent of the session recalls before its replies and has the memory tools: plain
+        `Agent`s, handoff targets and `AgentTask`s too. An agent that recalls already is left as it is.
         """
         if container_tag is not None:
             self.bind(container_tag=container_tag, session_id=session_id)
@@ -367,9 +373,19 @@ class SupermemoryLiveKit:
             session.on("conversation_item_added", _guarded(self._on_item))
             session.on("user_state_changed", _guarded(self._on_user_state))
             self._ending.watch_session(session)
+        if recall and session not in self._every_agent_of:
+            self._every_agent_of.append(session)
+            every_agent.add_tools(session, self.tools())
+
+    def _on_agent(self) -> None:
+        agent, session = self._line.agent()
+        if agent is not None and session is not None and session in self._every_agent_of:
+            every_agent.wrap(agent, session, enrich=self.enrich, hook=self.on_user_turn_completed)
 
     def _on_item(self, event: Any) -> None:
         item = event.item
+        if item.type == "agent_handoff":
+            self._on_agent()
         if item.type != "message" or item.role not in ("user", "assistant"):
             return
         if item.role == "user":
