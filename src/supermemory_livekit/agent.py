@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from livekit.agents import Agent, AgentSession, FlushSentinel, ModelSettings, llm
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
@@ -65,6 +65,6 @@ class SupermemoryAgent(Agent):
 
     async def on_user_turn_completed(self, turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
         """With a realtime model: recall and show the model what was found. Otherwise `llm_node` does it."""
-        session: AgentSession[Any] = self.session
+        session: AgentSession[Any] = cast("Any", self).session
         if is_realtime(self, session):
             await self._memory.on_user_turn_completed(turn_ctx, new_message)
