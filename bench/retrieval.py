@@ -1,6 +1,6 @@
 """How much of what a question needs is among the first hits, on the LoCoMo conversations.
 
-    python bench/retrieval.py DATA [--speed]
+    python bench/retrieval.py DATA [--speed] [--facts tests/retrieval/paraphrases.json]
 
 DATA is a folder of LoCoMo conversations, one JSON file each (Maharana et al., ACL 2024; CC BY-NC 4.0, so
 not part of this repository). Evidence recall at k: the share of a question's evidence turns that are in
@@ -12,7 +12,9 @@ run:
     blended in, as the embedded service searches calls
 
 and, since a window is longer than a turn, recall within the first 2,000 characters of returned text.
-`--speed` adds the time of a search at 200, 2,000 and 20,000 passages, and of one embedding.
+`--facts` adds how often a short fact is the first hit, and among the first three, when it is asked for in
+other words: by full text, and by the index. `--speed` adds the time of a search at 200, 2,000 and 20,000
+passages, and of one embedding.
 """
 
 from __future__ import annotations
@@ -130,6 +132,28 @@ def _within_budget(found: Sequence[Piece]) -> list[Piece]:
     return kept
 
 
+def facts(path: Path, embedder: Embedder | None) -> Iterator[tuple[str, float]]:
+    """Percent of the questions of a paraphrase file whose fact is first, and among the first three."""
+    raw: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    known: dict[str, str] = raw["facts"]
+    asked: list[list[str]] = raw["questions"]
+    vectors = embedder.embed(list(known.values())) if embedder else None
+    index = Index()
+    index.add(
+        Passage(key, text, "memory", None, None if vectors is None else vectors[n])
+        for n, (key, text) in enumerate(known.items())
+    )
+    for name, encoder in (("fulltext", None), ("index", embedder)):
+        places: list[int] = []
+        for question, accepted in asked:
+            vector = encoder.embed([question])[0] if encoder else None
+            hits = index.search(question, query_vector=vector, limit=3, threshold=0)
+            right = [n for n, hit in enumerate(hits) if hit.key in accepted.split()]
+            places.append(right[0] if right else len(known))
+        yield f"facts_{name}_first", 100 * statistics.fmean(place == 0 for place in places)
+        yield f"facts_{name}_in_3", 100 * statistics.fmean(place < 3 for place in places)
+
+
 def speed(embedder: Embedder | None) -> Iterator[tuple[str, float]]:
     """Milliseconds: median and 95th percentile of a search with the query vector given, and of one embedding."""
     random = np.random.default_rng(7)
@@ -170,6 +194,7 @@ def _timed(name: str, call: Callable[[str], object], texts: Sequence[str]) -> It
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Evidence recall on LoCoMo conversations.")
     parser.add_argument("data", type=Path, help="folder of LoCoMo conversations, one JSON file each")
+    parser.add_argument("--facts", type=Path, help="file of facts and questions in other words")
     parser.add_argument("--speed", action="store_true", help="also measure times")
     options = parser.parse_args(arguments)
     files = sorted(options.data.glob("*.json")) if options.data.is_dir() else []
@@ -193,6 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, row in rows.items():
         print(f"{name:14}", "  ".join(f"@{cut} {value:5.1f}" for cut, value in row.items()))
         values += [(f"{name}_at_{cut}", f"{value:.1f}") for cut, value in row.items()]
+    if options.facts:
+        for name, percent in facts(options.facts, embedder):
+            print(f"{name:20} {percent:5.1f}")
+            values.append((name, f"{percent:.1f}"))
     if options.speed:
         for name, milliseconds in speed(embedder):
             print(f"{name:20} {milliseconds:.2f} ms")
