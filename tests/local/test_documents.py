@@ -179,8 +179,9 @@ async def test_documents_under_way_are_listed(serve: Callable[..., Service]) -> 
     await service.sdk.add(content=A, container_tag="ana", custom_id="slow", dreaming="dynamic")
     await service.sdk.add(content=B, container_tag="ana", custom_id="quick", dreaming="instant")
     await service.settled()
-    answer = await service.sdk.documents.list_processing(container_tags="ana")
-    assert [document.custom_id for document in answer.documents] == ["slow"]
+    # Not by the SDK: its older releases name no container tag here.
+    answer = await service.http.get("/v3/documents/processing", params={"containerTags": "ana"})
+    assert [document["customId"] for document in answer.json()["documents"]] == ["slow"]
 
 
 async def test_writes_at_once_to_one_document_are_all_kept(sdk: AsyncSupermemory) -> None:
