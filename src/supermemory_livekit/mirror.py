@@ -41,8 +41,9 @@ REFRESH_INTERVAL = 20.0
 FIRST_PAGE = 200
 """Memories of the first request: few enough to be here before the caller has said a sentence."""
 
-PAGE = 1_000
-"""Memories of each further request. The API answers with 1,100 at most."""
+PAGE = 500
+"""Memories of each further request. The API gives up to 1,100, but reading so many at once takes the event loop longer
+than a frame of audio lasts."""
 
 NEWS_PAGE = 50
 """Memories of a refresh; when all of them are new, the whole list is read again."""

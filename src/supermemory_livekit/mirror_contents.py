@@ -123,7 +123,7 @@ class Contents:
         for identifier in (*page.gone, *page.replaced):
             self._memories.pop(identifier, None)
         for memory in page.entries:
-            if memory.id in self._forgotten_ids or norm_form(memory.text) in self._forgotten_norms:
+            if self._is_forgotten(memory):
                 continue
             self._memories[memory.id] = memory
             self._supersede(memory)
@@ -203,9 +203,7 @@ class Contents:
             self._remembered.pop(norm, None)
             self._put(("fact", norm), ())
         self._memories = {
-            one: memory
-            for one, memory in self._memories.items()
-            if one not in self._forgotten_ids and norm_form(memory.text) not in self._forgotten_norms
+            one: memory for one, memory in self._memories.items() if not self._is_forgotten(memory)
         }
         self._choose()
         for owner in [one for one in self._owners if one[0] == "call"]:
@@ -230,7 +228,14 @@ class Contents:
 
     # -- passages ------------------------------------------------------------------------------------------------
 
+    def _is_forgotten(self, memory: StoredMemory) -> bool:
+        if memory.id in self._forgotten_ids:
+            return True
+        return bool(self._forgotten_norms) and norm_form(memory.text) in self._forgotten_norms
+
     def _supersede(self, memory: StoredMemory) -> None:
+        if not self._remembered:
+            return
         norm = norm_form(memory.text)
         made = [
             known

@@ -169,7 +169,8 @@ class MirrorIndex:
                     self._waiting.pop(key, None)
 
     def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        known = self._cache.get(embedder.model_id, texts) if self._cache is not None else {}
+        cached = self._cache.get(embedder.model_id, texts) if self._cache is not None else {}
+        known = {text: vector for text, vector in cached.items() if vector.size == embedder.dimensions}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if missing and not self._closed.is_set():
             new = dict(zip(missing, embedder.embed(missing), strict=True))
