@@ -38,6 +38,10 @@ RETRY_PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)
 REFRESH_INTERVAL = 20.0
 """Least seconds between the beginnings of two refreshes."""
 
+CALLS_INTERVAL = 300.0
+"""Least seconds between two requests for the text of calls, which is long. Once loaded it hardly changes: what is
+said in this call is known, and what became memories meanwhile is listed with them."""
+
 FIRST_PAGE = 200
 """Memories of the first request: few enough to be here before the caller has said a sentence."""
 
@@ -99,10 +103,14 @@ class Mirror:
         self._started = False
         self._closed = False
         self._refused = False
-        self._loaded_whole = False
+        self._whole_due = True
+        """The whole list is to be read, rather than what is new."""
         self._listed_all = False
         self._calls_listed = False
-        self._calls_refused = False
+        self._calls_refused = ""
+        """Why, once it is."""
+        self._said_calls_refused = False
+        self._calls_due = float("-inf")
         self._hidden = 0
         """Memories that the service counts and does not list."""
         self._listed: set[str] = set()
@@ -127,6 +135,7 @@ class Mirror:
         """All that is known of the caller is here: a search of the service would find no memory besides."""
         return (
             self.ready
+            and not self._refused
             and self._listed_all
             and self._calls_listed
             and self._contents.memories_fit
@@ -234,7 +243,7 @@ class Mirror:
             return
         self._contents.forgotten(memory_id=memory_id, text=text)
         if not memory_id and not text:
-            self._loaded_whole = False
+            self._whole_due = True
         self._follow_soon()
         self.refresh()
 
@@ -284,6 +293,8 @@ class Mirror:
         )
         if self._missing and all(answered):
             self._judge_missing()
+        if self._calls_refused and not self._refused:
+            self._say_calls_refused()
         if self._refused or not all(answered):
             return False
         self._outage.worked()
@@ -318,18 +329,26 @@ class Mirror:
         self._contents.take_profile(self._still_open(profile))
 
     async def _sync_calls(self) -> None:
-        if self._calls_refused or not self._bounds.calls:
+        now = asyncio.get_running_loop().time()
+        if self._calls_refused or not self._bounds.calls or now < self._calls_due:
             return
         calls = await self._store.latest_calls(self.tag, limit=self._bounds.calls, timeout=TIMEOUT)
         self._contents.take_calls(self._still_open(calls))
         self._calls_listed = True
+        self._calls_due = now + CALLS_INTERVAL
         await self._follow()
 
     async def _sync_memories(self) -> None:
         self._missing = False
         try:
-            if not (self._loaded_whole and await self._list_news()):
-                await self._list_whole()
+            if self._whole_due or not await self._list_news():
+                # Set back first: what is forgotten from here on wants yet another list.
+                self._whole_due = False
+                try:
+                    await self._list_whole()
+                except BaseException:
+                    self._whole_due = True
+                    raise
         except NotFound:
             self._missing = True
 
@@ -361,7 +380,6 @@ class Mirror:
         await self._follow()
         self._hidden = self._unlisted(page.total) if page.total is not None else 0
         self._listed_all = ended
-        self._loaded_whole = True
 
     async def _page(self, number: int, limit: int) -> MemoryPage:
         return self._still_open(
@@ -392,13 +410,19 @@ class Mirror:
             "The caller's memories cannot be listed (%s): recall asks the service before each reply",
             describe(error),
         )
+        if not self._ready.is_set():
+            self._index.close()
 
     def _refuse_calls(self, error: Exception) -> None:
-        self._calls_refused = True
-        logger.info(
-            "The text of earlier calls cannot be listed (%s): only the service finds what is no memory yet",
-            describe(error),
-        )
+        self._calls_refused = describe(error)
+
+    def _say_calls_refused(self) -> None:
+        if not self._said_calls_refused:
+            self._said_calls_refused = True
+            logger.info(
+                "The text of earlier calls cannot be listed (%s): only the service finds what is no memory yet",
+                self._calls_refused,
+            )
 
     # -- the index follows the contents --------------------------------------------------------------------------
 

@@ -24,6 +24,10 @@ _HELD_BACK = 6
 _WINDOW = 3
 """Turns of this call per passage; each begins with the last turn of the one before."""
 
+_TAIL = 200_000
+"""Characters of one stored text that are looked at, from its end: hours of talk."""
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z\]", re.MULTILINE)
 
 
@@ -34,10 +38,10 @@ class Bounds:
     memories: int = 2_000
     memory_bytes: int = 4_000_000
     """Text of memories in UTF-8."""
-    calls: int = 10
-    """Stored texts that are looked at, the latest."""
-    passages: int = 1_000
-    """Pieces of call text; those of this call have as many of their own."""
+    calls: int = 20
+    """Stored texts that are looked at, the latest: calls, and facts remembered in them."""
+    passages: int = 500
+    """Pieces of call text, of two or three turns each; those of this call have as many of their own."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,9 @@ class Contents:
         return self._passages.get(key)
 
     def changes(self) -> Changes:
-        made = Changes(tuple(self._added.values()), tuple(self._discarded))
+        # The newest last, as an index prefers them among equals.
+        added = sorted(self._added.values(), key=lambda passage: passage.at or _LONG_AGO)
+        made = Changes(tuple(added), tuple(self._discarded))
         self._added = {}
         self._discarded = []
         return made
@@ -146,10 +152,10 @@ class Contents:
         kept: set[tuple[str, str]] = set()
         for call in sorted(calls, key=lambda one: one.processed):
             pieces = self._pieces(call)
-            if len(pieces) > room:
+            if len(pieces) > room or len(call.text) > _TAIL:
                 self.calls_fit = self.calls_fit and call.processed
                 # The end of a long call bears on the next one more than its beginning.
-                pieces = pieces[len(pieces) - room :]
+                pieces = pieces[max(0, len(pieces) - room) :]
             room -= len(pieces)
             owner = ("call", call.id)
             kept.add(owner)
@@ -223,7 +229,7 @@ class Contents:
             owner = ("heard", str(next(self._keys)))
             self._put(owner, _cut("\n".join(line for _, line in window), window[0][0]))
             self._windows.append(owner)
-        while len(self._windows) > self._bounds.passages:
+        while sum(len(self._owners[owner]) for owner in self._windows) > self._bounds.passages:
             self._put(self._windows.pop(0), ())
 
     # -- passages ------------------------------------------------------------------------------------------------
@@ -275,8 +281,12 @@ class Contents:
         text = call.text
         if call.custom_id is not None and call.custom_id == self._document_id:
             text = _before(text, self._since)
+        if len(text) > _TAIL:
+            text = text[text.find("\n", len(text) - _TAIL) + 1 :][-_TAIL:]
         kind: Kind = "chunk" if call.custom_id is not None or _STAMP.match(text) else "memory"
         pieces = _cut(text, call.updated_at, kind)
+        if not self._forgotten_norms:
+            return pieces
         return [piece for piece in pieces if piece.norm not in self._forgotten_norms]
 
     def _put(self, owner: tuple[str, str], passages: Iterable[Held]) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ _SLICE = 64
 """Passages added, or embedded, at once. A search waits behind one slice of additions: some 3 ms."""
 
 _STRAGGLERS = 0.02
-"""Share of the passages that may wait for their vectors while searches count as semantic."""
+"""Share of the facts that may wait for their vectors while searches count as semantic."""
 
 
 class VectorCache(Protocol):
@@ -54,7 +55,8 @@ class MirrorIndex:
         """Passages that are to be added, by key."""
         self._waiting: dict[str, Passage] = {}
         """Passages without a vector, by key."""
-        self._size = 0
+        self._facts: set[str] = set()
+        """Keys of the passages that are no call text."""
         self._embedding: asyncio.Task[None] | None = None
         self._background = Background()
         self._closed = threading.Event()
@@ -63,8 +65,13 @@ class MirrorIndex:
 
     @property
     def semantic(self) -> bool:
-        """Searches go by meaning too: there is a model, and nearly all passages have their vectors."""
-        return self._embedder is not None and len(self._waiting) <= self._size * _STRAGGLERS
+        """Searches go by meaning too: there is a model, and nearly all facts have their vectors.
+
+        Call text may still wait for its own: it is mostly found by its words.
+        """
+        if self._embedder is None:
+            return False
+        return sum(key in self._facts for key in self._waiting) <= len(self._facts) * _STRAGGLERS
 
     def start(self) -> None:
         """Load the model, in the background."""
@@ -91,7 +98,7 @@ class MirrorIndex:
     def discard(self, keys: Sequence[str]) -> None:
         """Remove passages. Whoever holds their texts must not show them any more meanwhile."""
         keys = [key for key in keys if not any(left.pop(key, None) for left in self._coming)]
-        self._size -= len(keys)
+        self._facts.difference_update(keys)
         for key in keys:
             self._waiting.pop(key, None)
         if keys and not self._closed.is_set():
@@ -113,7 +120,7 @@ class MirrorIndex:
         self._background.cancel()
         self._waiting.clear()
         self._index = Index()
-        self._size = 0
+        self._facts.clear()
         # What was asked is answered, from the empty index: cancelling it would look like a cancelled reply.
         self._ordered.shutdown(wait=False)
         self._slow.shutdown(wait=False, cancel_futures=True)
@@ -127,7 +134,7 @@ class MirrorIndex:
 
     def _added(self, passages: Sequence[Passage]) -> Callable[[], None]:
         index = self._index
-        self._size += len(passages)
+        self._facts.update(passage.key for passage in passages if passage.kind == "memory")
         self._waiting.update({passage.key: passage for passage in passages})
         return lambda: index.add(passages)
 
@@ -159,16 +166,18 @@ class MirrorIndex:
         while embedder is not None and self._waiting and not self._closed.is_set():
             # Facts first: they answer more questions than what was said around them.
             first = sorted(self._waiting.values(), key=lambda passage: passage.kind != "memory")
-            part = {passage.key: passage.text for passage in first[:_SLICE]}
+            part = first[:_SLICE]
             try:
-                vectors = await loop.run_in_executor(self._slow, self._vectors, embedder, list(part.values()))
+                rows = await loop.run_in_executor(self._slow, self._vectors, embedder, part)
                 # The thread that adds sets them too, so that none arrives before its passage.
-                await self._in_order(lambda: self._set(part, vectors))  # noqa: B023 - awaited here
+                await self._in_order(partial(self._set, part, rows))
             finally:
-                for key in part:
-                    self._waiting.pop(key, None)
+                for passage in part:
+                    self._waiting.pop(passage.key, None)
 
-    def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def _vectors(self, embedder: Embedder, passages: Sequence[Passage]) -> list[NDArray[np.float32] | None]:
+        """One per passage. No text goes back with them: asyncio shows results in its debug log."""
+        texts = [passage.text for passage in passages]
         cached = self._cache.get(embedder.model_id, texts) if self._cache is not None else {}
         known = {text: vector for text, vector in cached.items() if vector.size == embedder.dimensions}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -177,9 +186,9 @@ class MirrorIndex:
             if self._cache is not None:
                 self._cache.put(embedder.model_id, new)
             known = {**known, **new}
-        return known
+        return [known.get(text) for text in texts]
 
-    def _set(self, part: dict[str, str], vectors: dict[str, NDArray[np.float32]]) -> None:
-        for key, text in part.items():
-            if text in vectors:
-                self._index.set_vector(key, vectors[text])
+    def _set(self, passages: Sequence[Passage], rows: Sequence[NDArray[np.float32] | None]) -> None:
+        for passage, row in zip(passages, rows, strict=True):
+            if row is not None:
+                self._index.set_vector(passage.key, row)
