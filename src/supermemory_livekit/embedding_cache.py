@@ -40,9 +40,6 @@ MAX_VECTORS = 50_000
 """About 60 MB of vectors of 512 numbers."""
 
 _VERSION = 1
-_BUSY = 1.0
-"""Seconds to wait for another process. What takes longer is embedded anew."""
-
 _HASH_BYTES = 16
 _TRIMMED = 0.05
 """Share that goes when there are too many, so that it does not happen at every call."""
@@ -61,9 +58,17 @@ class EmbeddingCache:
     """Thread-safe; blocks for milliseconds. Nothing in it raises: what cannot be read is not known."""
 
     def __init__(
-        self, path: str | Path, *, max_vectors: int = MAX_VECTORS, now: Callable[[], float] = time.time
+        self,
+        path: str | Path,
+        *,
+        max_vectors: int = MAX_VECTORS,
+        patience: float = 1.0,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        """Does no I/O. `now`: seconds since 1970."""
+        """Does no I/O. `patience`: seconds to wait for another process; what takes longer is embedded anew.
+        `now`: seconds since 1970.
+        """
+        self._patience = patience
         self.path = Path(path)
         self._max = max_vectors
         self._now = now
@@ -113,7 +118,7 @@ class EmbeddingCache:
     def _opened(self) -> Generator[sqlite3.Connection]:
         """A connection without a transaction. Opened for each use, so that nobody has to close the cache."""
         self._make_private()
-        connection = sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None)
+        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _VERSION):

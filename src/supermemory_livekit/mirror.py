@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -212,17 +213,18 @@ class Mirror:
             (held, one.similarity) for one in ranked if (held := self._contents.get(one.key)) is not None
         ]
         said = {held.norm for held, _ in found if held.kind == "memory"}
-        shown: set[str] = set()
-        hits: list[Hit] = []
+        hits: dict[str, Hit] = {}
         for held, similarity in found:
             norm = held.norm
-            if norm in shown or (held.kind == "chunk" and norm in said):
+            if held.kind == "chunk" and norm in said:
                 continue
             if held.expires_at is not None and held.expires_at <= now:
                 continue
-            shown.add(norm)
-            hits.append(Hit(held.text, similarity, held.memory_id, held.at))
-        return hits[:limit]
+            same = hits.setdefault(norm, Hit(held.text, similarity, held.memory_id, held.at))
+            if same.memory_id is None and held.memory_id is not None:
+                # A fact remembered again: the memory of it can be forgotten by its id.
+                hits[norm] = replace(same, memory_id=held.memory_id)
+        return list(hits.values())[:limit]
 
     # -- what this call does -------------------------------------------------------------------------------------
 

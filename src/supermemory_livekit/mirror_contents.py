@@ -188,11 +188,12 @@ class Contents:
     # -- what the call does --------------------------------------------------------------------------------------
 
     def remembered(self, text: str, receipt: str | None, at: datetime) -> None:
-        """A fact was stored: hold it until the list shows the memory that was made of it."""
+        """A fact was stored: hold it until the list shows the memory that was made of it.
+
+        Also when such a memory is held already: the next list may show that it is long gone.
+        """
         norm = norm_form(text)
         self._forgotten_norms.discard(norm)
-        if any(norm_form(memory.text) == norm for memory in self._memories.values()):
-            return
         self._remembered[norm] = _Remembered(text, receipt, at)
         self._put(("fact", norm), [Held(text, "memory", at)])
 
