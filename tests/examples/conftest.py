@@ -1,4 +1,4 @@
-"""Examples run on an embedded memory service of their own, in real time: LiveKit plays speech into its room."""
+"""Examples run on an embedded memory service of their own."""
 
 from __future__ import annotations
 
