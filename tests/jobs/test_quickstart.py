@@ -63,7 +63,7 @@ async def test_a_worker_that_is_told_to_stop_stores_its_live_calls(tmp_path: Pat
     """Case L3: SIGTERM with three live calls; each call's turns are stored, the next worker continues them."""
     cities = {"ana": "Porto", "bo": "Lisbon", "cy": "Graz"}
     live = [
-        Call(f"room-{name}", (f"I live in {city}.",), caller=name, ends=False)
+        Call(f"room-{name}", (f"I live in {city}.",), caller=name, unanswered="One more thing.", ends=False)
         for name, city in cities.items()
     ]
     async with worker(tmp_path) as running:
@@ -71,16 +71,19 @@ async def test_a_worker_that_is_told_to_stop_stores_its_live_calls(tmp_path: Pat
         for call in live:
             await running.reports("said", call.room)
         await running.terminated()
+    left = "Caller: One more thing."
     for call in live:
-        assert await stored(tmp_path, call.caller, call.room) == spoken(call.says, ["Noted."])
+        assert await stored(tmp_path, call.caller, call.room) == [*spoken(call.says, ["Noted."]), left]
 
     async with worker(tmp_path) as running:
         again = Call("room-ana", ("where do I live",), caller="ana")
         assert (await running.call(again))["replies"] == ["You live in Porto."]
         await running.finished()
-    assert await stored(tmp_path, "ana", "room-ana") == spoken(
-        ["I live in Porto.", "where do I live"], ["Noted.", "You live in Porto."]
-    )
+    assert await stored(tmp_path, "ana", "room-ana") == [
+        *spoken(["I live in Porto."], ["Noted."]),
+        left,
+        *spoken(["where do I live"], ["You live in Porto."]),
+    ]
 
 
 async def test_a_killed_job_loses_nothing_that_was_answered_and_the_next_continues(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any, cast
 from livekit.agents import AgentServer, AgentSession, JobContext, JobExecutorType
 from livekit.protocol import models
 
+from supermemory_livekit.testing import ScriptedLLM
 from tests.jobs import quickstart
 from tests.support.sessions import say
 
@@ -34,6 +35,8 @@ class Call:
     """Identity of the participant; the default is what LiveKit's simulated jobs give."""
     metadata: str = ""
     """Metadata of the job, as an explicit dispatch would bring it."""
+    unanswered: str = ""
+    """What the caller says last; the model never answers it."""
     ends: bool = True
     """The job shuts down after the last reply; otherwise the call stays on the line."""
 
@@ -56,9 +59,24 @@ async def take_call(ctx: JobContext) -> None:
     await quickstart.entrypoint(ctx)
     session = cast("AgentSession[None]", ctx.primary_session)
     replies = [await say(session, words, timeout=20) for words in call.says]
+    if call.unanswered:
+        await asyncio.wait_for(say_without_reply(session, call.unanswered), 20)
     report("said", call, replies=replies)
     if call.ends:
         ctx.shutdown()
+
+
+async def say_without_reply(session: AgentSession[None], words: str) -> None:
+    """Return when the words are part of the conversation and the model, which will not answer, is asked."""
+    heard = asyncio.Event()
+
+    def on_item(event: object) -> None:
+        heard.set()
+
+    session.on("conversation_item_added", on_item)  # pyright: ignore[reportUnknownMemberType]
+    cast("ScriptedLLM", session.llm).first_token = 3600.0
+    session.generate_reply(user_input=words)
+    await heard.wait()
 
 
 async def main(executor: str) -> None:
