@@ -152,6 +152,15 @@ def test_every_setting_that_a_page_names_is_read_by_the_code(page: Path) -> None
     assert [name for name in sorted(named - {"OPENAI_API_KEY"}) if name not in code] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
+    """Style 11: the first command of the README is one of them."""
+    text = page.read_text("utf-8")
+    named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert sorted(named - targets) == []
+
+
 # -- links
 
 
