@@ -8,7 +8,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,11 +84,11 @@ async def test_two_processes_write_and_read_one_file(serve: Callable[..., Servic
     """Brief of the embedded service: several processes on one file, since LiveKit runs each job in its own."""
     path = tmp_path / "memory.db"
     service = serve(path=path)
-    processes = [writer(path, name, 30) for name in ("one", "two")]
-    for process in processes:
-        output, errors = await asyncio.to_thread(process.communicate, timeout=50)
-        assert process.returncode == 0, errors
-        assert len(output.split()) == 30
+    with writer(path, "one", 30) as one, writer(path, "two", 30) as two:
+        for process in (one, two):
+            output, errors = await asyncio.to_thread(process.communicate, timeout=50)
+            assert process.returncode == 0, errors
+            assert len(output.split()) == 30
     kept = await stored(service)
     assert sorted(kept) == sorted(f"{name} {number}" for name in ("one", "two") for number in range(30))
 
@@ -183,3 +185,20 @@ def test_the_path_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_path() == tmp_path / ".local/share/supermemory-livekit/memory.db"
+
+
+def test_many_can_create_one_file_at_the_same_moment(tmp_path: Path) -> None:
+    """Brief of the embedded service: several processes on one file, from its first moment on."""
+    for attempt in range(25):
+        databases = [Database(tmp_path / f"{attempt}.db") for _ in range(4)]
+        start = threading.Barrier(len(databases))
+
+        def opened(database: Database, start: threading.Barrier = start) -> None:
+            start.wait(10)
+            database.open()
+
+        with ThreadPoolExecutor(len(databases)) as pool:
+            for done in [pool.submit(opened, database) for database in databases]:
+                done.result(30)
+        for database in databases:
+            database.close()

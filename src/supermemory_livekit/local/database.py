@@ -181,7 +181,8 @@ class Database:
         try:
             yield connection
         finally:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     @contextmanager
     def write(self) -> Generator[sqlite3.Connection]:
@@ -217,7 +218,9 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        _check_owner(connection)
+        # In one snapshot: another process may be creating the file just now.
+        with self.read() as snapshot:
+            _check_owner(snapshot)
         _use_write_ahead_log(connection)
         with self.write() as transaction:
             if _check_owner(transaction) == 0:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .database import StorageError
 from .encoder import Encoder
@@ -121,25 +121,25 @@ class Ingest:
         # Made here: it may load a model, and its connections belong to this loop.
         extractor = self._given or extractor_from_env()
         self._load_model()
-        running: set[asyncio.Task[None]] = set()
+        running: dict[asyncio.Task[None], int] = {}
         heartbeat = asyncio.ensure_future(self._renew())
         try:
             while not self._stopping:
                 woken.clear()
                 with self._lock:
                     calls = self._calls
-                job = self._claim() if len(running) < _AT_ONCE else None
+                job, readable = self._claim(running.values()) if len(running) < _AT_ONCE else (None, True)
                 if job is not None:
                     task = asyncio.ensure_future(self._do(job, extractor))
-                    running.add(task)
+                    running[task] = job.seq
                     task.add_done_callback(lambda _: woken.set())
                     await asyncio.sleep(0)
                 else:
-                    if not running:
+                    if readable and not running:
                         self._mark_quiet(calls)
                     await _either(woken, self._pause())
                 for task in [task for task in running if task.done()]:
-                    running.discard(task)
+                    del running[task]
                     task.result()
         finally:
             heartbeat.cancel()
@@ -161,12 +161,13 @@ class Ingest:
                 "the embedding model cannot be used: %s; searching by words alone", type(error).__name__
             )
 
-    def _claim(self) -> Job | None:
+    def _claim(self, under_way: Collection[int]) -> tuple[Job | None, bool]:
+        """A job, if there is one, and whether the queue could be read."""
         try:
-            return self._queue.claim()
+            return self._queue.claim(under_way), True
         except (sqlite3.Error, StorageError) as error:
             logger.debug("the queue cannot be read now: %s", type(error).__name__)
-            return None
+            return None, False
 
     def _pause(self) -> float:
         try:

@@ -7,7 +7,9 @@ that a process which was merely slow cannot write it a second time.
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,15 +63,21 @@ class JobQueue:
                 connection.execute("SELECT count(*) FROM jobs WHERE due_at<=?", (now_ms(),)).fetchone()[0]
             )
 
-    def claim(self) -> Job | None:
-        """Lease the job that has been due longest.
+    def claim(self, under_way: Collection[int] = ()) -> Job | None:
+        """Lease the job that has been due longest. Those `under_way` here (their `seq`) are not taken again.
 
         Under one tag facts are made one document after another: their order decides which of two is true.
         """
         now = now_ms()
-        values = {"now": now, "until": now + self._lease, "owner": self._owner}
+        values = {
+            "now": now,
+            "until": now + self._lease,
+            "owner": self._owner,
+            "under_way": json.dumps(list(under_way)),
+        }
         statement = """SELECT j.*, t.tag FROM jobs j JOIN tags t ON t.id=j.tag_id
-            WHERE j.due_at<=:now AND j.lease_until<=:now AND NOT EXISTS (
+            WHERE j.due_at<=:now AND j.lease_until<=:now
+            AND j.seq NOT IN (SELECT value FROM json_each(:under_way)) AND NOT EXISTS (
               SELECT 1 FROM jobs o WHERE o.tag_id=j.tag_id AND o.kind=j.kind AND o.lease_until>:now)
             ORDER BY j.kind='dream', j.due_at, j.seq LIMIT 1"""
         with self._database.read() as connection:
