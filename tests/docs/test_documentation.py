@@ -91,8 +91,13 @@ def test_the_table_of_parameters_is_the_one_of_the_code() -> None:
     assert table is not None
     shown = [(name, default) for name, default, _ in table_rows(table[1])]
     assert shown == [
-        (f"`{name}`", f"`{json.dumps(field.default)}`") for name, field in InputParams.model_fields.items()
+        (f"`{name}`", f"`{python(field.default)}`") for name, field in InputParams.model_fields.items()
     ]
+
+
+def python(value: object) -> str:
+    """As the code of this package writes it: with double quotes."""
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def test_the_values_and_bounds_in_the_table_of_parameters_are_those_of_the_code() -> None:
