@@ -12,6 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 WHEEL_VENV := .venv-wheel
 LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
+WHEEL_TESTS ?= tests/unit tests/session
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
@@ -61,7 +62,8 @@ test-wheel: build ## The built wheel on the lowest allowed dependencies
 	$(WHEEL_VENV)/bin/python -m pip install --quiet dist/*.whl $(LOWEST)
 	$(WHEEL_VENV)/bin/python -W error -c "import supermemory_livekit"
 	$(WHEEL_VENV)/bin/python -m pip install --quiet "$$(ls dist/*.whl)[local]" $(LOWEST) --group dev
-	$(WHEEL_VENV)/bin/python -m pytest -o pythonpath=. $(ARGS) tests/unit tests/session tests/local tests/cli
+	$(WHEEL_VENV)/bin/python -m pytest -o pythonpath=. --quiet $(WHEEL_TESTS)
+	$(WHEEL_VENV)/bin/supermemory-livekit demo
 
 bench-embedded: $(READY) ## How long recall takes and when a call becomes recallable, on the embedded service
 	@$(BIN)/python bench/embedded.py $(ARGS)
