@@ -57,7 +57,7 @@ class ServiceError(SupermemoryLiveKitError):
 
 
 class ServiceTimeout(ServiceError):
-    """No answer within the deadline. Whether the request took effect is unknown."""
+    """No answer within the deadline. Whether a write took effect is unknown, also where `uncertain` was not set."""
 
 
 class ServiceUnavailable(ServiceError):

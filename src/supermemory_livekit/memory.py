@@ -36,7 +36,7 @@ from .sdk_store import SDKStore, make_client
 from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
 from .tools import MemoryTools
-from .transcript import fold, spoken_in
+from .transcript import Role, fold, spoken_in
 from .wiring import Notices, Wiring
 
 __all__ = ["SupermemoryLiveKit"]
@@ -130,6 +130,7 @@ class SupermemoryLiveKit:
             tag=lambda: self.container_tag,
             params=self._params,
             changed=self._recall.changed,
+            remembered=self._recall.remembered,
             forgot=self._recall.forgot,
         )
         self._scopes = Scopes()
@@ -211,7 +212,7 @@ class SupermemoryLiveKit:
         another = self._scope is not None and self._scope.container_tag != scope.container_tag
         self._scope = scope
         self._capture.bound(scope)
-        self._recall.bind(scope.container_tag)
+        self._recall.bind(scope.container_tag, scope.document_id)
         agent, session = self._line.agent()
         if another and agent is not None and realtime.is_realtime(agent, session):
             self._background.start(self._show_realtime(None), "Taking memory away from the realtime model")
@@ -372,6 +373,7 @@ class SupermemoryLiveKit:
         if self._line.add(session):
             session.on("conversation_item_added", _guarded(self._on_item))
             session.on("user_state_changed", _guarded(self._on_user_state))
+            session.on("user_input_transcribed", _guarded(self._on_transcript))
             self._ending.watch_session(session)
         if recall and session not in self._every_agent_of:
             self._every_agent_of.append(session)
@@ -400,13 +402,16 @@ class SupermemoryLiveKit:
             )
             return
         self._ending.call_goes_on()
+        role: Role = "caller" if item.role == "user" else "agent"
+        said_at = datetime.fromtimestamp(item.created_at, timezone.utc)
         self._capture.record(
-            "caller" if item.role == "user" else "agent",
+            role,
             item.text_content or "",
-            at=datetime.fromtimestamp(item.created_at, timezone.utc),
+            at=said_at,
             scope=self._scope,
             interrupted=bool(item.interrupted),
         )
+        self._recall.heard(role, strip_fenced(item.text_content or ""), said_at)
         if item.role == "assistant":
             self._wiring.agent_replied()
             self._write_soon()
@@ -425,6 +430,10 @@ class SupermemoryLiveKit:
     async def _write_later(self) -> None:
         await asyncio.sleep(TRANSCRIPT_WAIT)
         self._capture.wake()
+
+    def _on_transcript(self, event: Any) -> None:
+        if self._line.bound_caller_speaks():
+            self._recall.caller_says(event.transcript, final=event.is_final)
 
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":

@@ -45,6 +45,10 @@ class InputParams(BaseModel, frozen=True):  # given here, because type checkers 
     """When the stored call becomes memories: each write at once ("instant": usually within a minute, for one
     more billed operation per write) or on the schedule of the service ("dynamic": usually 10 to 20 min)."""
 
+    mirror: bool = True
+    """Whether the caller's memory is loaded ahead and held in this process during the call, so that recall waits for
+    no service. Off, or where the service refuses to list memories, every turn asks the service."""
+
     @model_validator(mode="wrap")
     @classmethod
     def _report_as_configuration_error(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:

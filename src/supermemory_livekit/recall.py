@@ -7,6 +7,12 @@ generation, a follow-up after each tool. All of them ask here; the service is as
 - the same words under another id are the same turn only while no message with these words has been committed, since a
   discarded attempt is never committed and the same words in a later turn deserve a new recall.
 
+What a reply is shown comes from three places, the first that has it:
+
+1. the mirror of the caller's memory in this process (`mirror.py`), a matter of milliseconds;
+2. a search of the service begun while the caller was speaking, when its words hold enough of the finished ones;
+3. a search of the service for the finished words.
+
 Every answer carries the container tag it was asked for and is dropped when another tag is bound by then.
 """
 
@@ -14,25 +20,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
 
 from .background import Background
-from .errors import AccessDenied, PaymentRequired, ServiceError, ServiceTimeout
+from .early import ENOUGH_SHARE, ENOUGH_WORDS, SpokenWords, content, is_trivial, share
+from .embedding_cache import EmbeddingCache
+from .errors import ServiceError
+from .mirror import Mirror
 from .params import InputParams
+from .patience import Patience
 from .store import Hit, MemoryStore, Profile, SearchMode
-from .telemetry import OutageLog, Stats, span
+from .telemetry import Stats, span
+from .transcript import Role
 
 __all__ = ["Recall", "Recollection"]
 
 T = TypeVar("T")
 
+_Search: TypeAlias = "asyncio.Task[tuple[Hit, ...] | None]"
+
 LATE_LIMIT = 15.0
 """Seconds after which an unanswered request is given up. Longer than any budget: a late answer still serves the tool
 follow-up or the next turn, and shows that the service is back."""
-
-FAILURES_UNTIL_STOP = 3
-"""Errors in a row after which a turn no longer waits. A request that outlives its budget stops the waiting at once."""
 
 PROBE_INTERVALS = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds between two probes of a service nobody waits for; the last one repeats."""
@@ -40,6 +51,13 @@ PROBE_INTERVALS = (1.0, 2.0, 5.0, 10.0, 30.0)
 PROBE_LIMIT = 3.0
 """Seconds a probe waits for its answer, `recall_timeout` if that is longer. Short, since a probe that was sent while
 the service hung finds out nothing about the service that is back."""
+
+SOFT_BUDGET = 0.15
+"""Seconds a reply waits for a part that has a substitute at hand: a newer profile than the one that is known, the
+service's search beside what the mirror or an early search has found."""
+
+MIRROR_BUDGET = 0.5
+"""Seconds a reply waits for the mirror, which answers in milliseconds unless the machine is overloaded."""
 
 KEPT_LOOKUPS = 8
 """Recalls kept by message id. A turn needs one, its discarded attempts up to three more."""
@@ -56,51 +74,12 @@ class Recollection:
     hits: tuple[Hit, ...] = ()
 
 
-class _Patience:
-    """Whether a reply should wait for one kind of request.
+@dataclass(eq=False)
+class _Early:
+    """A search begun while the caller was speaking."""
 
-    A service that owes an answer beyond the budget, or that refuses, is asked in the background until it answers:
-    only then does a reply wait for it again.
-    """
-
-    def __init__(self, what: str, *, consequence: str) -> None:
-        self._outage = OutageLog(what)
-        self._consequence = consequence
-        self._failures = 0
-        self._revived = False
-        """Another kind of request has made replies wait for this one, which has not answered since."""
-        self.stopped_by: ServiceError | None = None
-
-    @property
-    def waits(self) -> bool:
-        return self.stopped_by is None
-
-    def answered(self) -> None:
-        self._failures = 0
-        self._revived = False
-        self.stopped_by = None
-        self._outage.worked()
-
-    def failed(self, error: ServiceError) -> None:
-        self._failures += 1
-        refused = isinstance(error, (AccessDenied, PaymentRequired, ServiceTimeout))
-        if refused or self._failures >= FAILURES_UNTIL_STOP:
-            self.stopped_by = error
-        self._outage.failed(error, self._consequence)
-
-    def overdue(self, budget: float) -> None:
-        self.failed(ServiceTimeout(f"no answer within recall_timeout ({budget:g} s)"))
-
-    def service_is_back(self) -> None:
-        """Another kind of request was answered: wait again, unless this one was refused as such.
-
-        Once, until this kind answers: where it alone is down, every turn would wait for it again.
-        """
-        if self.waits or self._revived or isinstance(self.stopped_by, (AccessDenied, PaymentRequired)):
-            return
-        self._revived = True
-        self._failures = 0
-        self.stopped_by = None
+    words: str
+    search: _Search
 
 
 @dataclass(eq=False)
@@ -109,20 +88,29 @@ class _Lookup:
 
     tag: str
     text: str
-    deadline: float
+    started: float
     """On the clock of the event loop."""
     ids: set[str]
     """Ids of the attempts that share it."""
-    search: asyncio.Task[tuple[Hit, ...] | None] | None = None
+    mirrored: _Search | None = None
+    search: _Search | None = None
+    early: _Search | None = None
+    """What was found for words that were not the finished ones, used while `search` is not answered."""
     profile: asyncio.Task[Profile | None] | None = None
+    soft: bool = True
+    """Whether to wait a moment for parts that have a substitute: not while the service owes other answers."""
     committed: bool = False
     waited_out: bool = False
     """The budget has passed once; nobody waits for this lookup again."""
     served: bool = field(default=False)
     """Its hits have been shown."""
 
-    def pending(self) -> set[asyncio.Task[Any]]:
-        return {task for task in (self.search, self.profile) if task is not None and not task.done()}
+    def has_hits(self) -> bool:
+        """Whether there is something to show without the service's answer to the finished words."""
+        return bool(_result(self.mirrored) or _result(self.early))
+
+    def pending(self) -> bool:
+        return any(task is not None and not task.done() for task in (self.search, self.profile))
 
 
 class Recall:
@@ -133,6 +121,10 @@ class Recall:
         self._params = params
         self._stats = stats
         self._tag: str | None = None
+        self._document_id: str | None = None
+        self._mirror: Mirror | None = None
+        self._spoken = SpokenWords()
+        self._early: _Early | None = None
         self._freshest: Profile | None = None
         self._fetches = 0
         """Profile requests so far. An answer is used only if no later request was answered before it."""
@@ -143,8 +135,8 @@ class Recall:
         self._probe: asyncio.Task[None] | None = None
         self._background = Background()
         consequence = "replies go on without it"
-        self._profile_patience = _Patience("Loading the caller's profile", consequence=consequence)
-        self._search_patience = _Patience("Searching the caller's memory", consequence=consequence)
+        self._profile_patience = Patience("Loading the caller's profile", consequence=consequence)
+        self._search_patience = Patience("Searching the caller's memory", consequence=consequence)
 
     @property
     def _wants_profile(self) -> bool:
@@ -156,23 +148,41 @@ class Recall:
 
     # -- what happens in the call ------------------------------------------------------------------------------
 
-    def bind(self, tag: str) -> None:
+    def bind(self, tag: str, document_id: str | None = None) -> None:
         """The caller with this tag is on the line. Nothing of an earlier one survives."""
+        self._document_id = document_id
         if tag == self._tag:
             return
         self._tag = tag
         self._freshest = None
         self._fetch = None
         self._probe = None
+        self._early = None
+        self._spoken.committed()
         self._lookups.clear()
         self._background.cancel()
+        if self._mirror is not None:
+            self._mirror.close()
+            self._mirror = None
 
     def caller_speaks(self) -> None:
-        """The caller began to speak: refresh the profile while they do, so that no reply waits for it."""
-        if self._tag is None or not self._wants_profile or not self._profile_patience.waits:
+        """The caller began to speak: refresh what is known while they do, so that no reply waits for it."""
+        if self._tag is None:
+            return
+        if (mirror := self._load_ahead(self._tag)) is not None:
+            mirror.refresh()
+        if self._profile_here() or not self._wants_profile or not self._profile_patience.waits:
             return
         if self._fetch is None or self._fetch.done():
             self._fetch = self._start_fetch(self._tag)
+
+    def caller_says(self, transcript: str, *, final: bool) -> None:
+        """Words of the caller, interim or final. Search for them at once when there is no mirror to do it later."""
+        words = self._spoken.hears(transcript, final=final)
+        if self._tag is None or not self._wants_search or self._early is not None or self._all_here():
+            return
+        if self._search_patience.waits and len(content(words)) >= ENOUGH_WORDS:
+            self._early = _Early(words, self._start_search(self._tag, words))
 
     def committed(self, message_id: str) -> None:
         """The user message with this id is part of the conversation now."""
@@ -180,21 +190,37 @@ class Recall:
             if message_id in lookup.ids:
                 lookup.committed = True
         self._fetch = None
+        self._early = None
+        self._spoken.committed()
+
+    def heard(self, role: Role, text: str, at: datetime) -> None:
+        """A turn of this call, without recalled text in it."""
+        if self._tag is not None and (mirror := self._load_ahead(self._tag)) is not None:
+            mirror.heard(role, text, at)
+
+    def remembered(self, text: str, receipt: str | None) -> None:
+        """A tool stored a fact: the profile loaded before is out of date."""
+        if self._mirror is not None:
+            self._mirror.remembered(text, receipt)
+        self.changed()
 
     def changed(self) -> None:
-        """A tool changed the caller's memory: the profile loaded before is out of date."""
+        """A tool may have changed the caller's memory."""
         if self._tag is not None and self._wants_profile:
             self._fetch = None
             self._start_fetch(self._tag)
 
-    def forgot(self) -> None:
+    def forgot(self, memory_id: str | None = None, text: str | None = None) -> None:
         """A tool made the service forget something: nothing recalled before is shown again, also not as a fall-back.
 
         The tool follow-up of this turn recalls anew.
         """
+        if self._mirror is not None:
+            self._mirror.forgotten(memory_id=memory_id, text=text)
         self._freshest = None
         self._freshest_fetch = self._fetches
         self._lookups.clear()
+        self._early = None
         self.changed()
 
     # -- what a reply asks for ---------------------------------------------------------------------------------
@@ -203,41 +229,67 @@ class Recall:
         """The profile of the bound caller within `recall_timeout`, kept as the fall-back of later turns.
 
         In mode "query" no profile is shown; it is asked for all the same, to open the connection before the first
-        turn needs it.
+        turn needs it. The mirror begins to load beside it.
         """
         tag = self._tag
         if tag is None:
             return None
+        self._load_ahead(tag)
         fetch = self._start_fetch(tag)
-        await self._wait({fetch}, self._deadline(), self._profile_patience)
-        return self._freshest if tag == self._tag and self._wants_profile else None
+        await self._wait({fetch}, self._params.recall_timeout, self._profile_patience)
+        return self._known_profile() if tag == self._tag else None
 
     async def for_greeting(self) -> Recollection:
-        """What to show when the agent speaks although the caller has not said anything."""
-        if self._wants_profile and self._freshest is None and self._profile_patience.waits:
+        """What to show when the caller has said nothing that could be looked up."""
+        if self._wants_profile and self._known_profile() is None and self._profile_patience.waits:
             await self.preload()
-        return Recollection(profile=self._freshest if self._wants_profile else None)
+        return Recollection(profile=self._known_profile())
 
     async def for_message(self, message_id: str, text: str) -> Recollection:
         """What to show for this message of the caller. Waits until `recall_timeout` at most; never raises."""
         if self._tag is None:
             return Recollection()
-        if not text.strip():
-            return await self.for_greeting()
+        if is_trivial(text):
+            return replace(await self.for_greeting(), hits=self._late_hits(None))
         lookup = self._find(message_id, text) or self._begin(self._tag, message_id, text)
         with span("supermemory.recall", "search_memory"):
             await self._wait_for(lookup)
         if lookup.tag != self._tag:
             return Recollection()
-        return Recollection(
-            profile=self._freshest if self._wants_profile else None,
-            hits=self._hits(lookup),
-        )
+        return Recollection(profile=self._known_profile(), hits=self._hits(lookup))
 
     async def aclose(self) -> None:
         """Stop what still runs. Safe to call twice."""
         self._lookups.clear()
+        self._early = None
+        if self._mirror is not None:
+            await self._mirror.aclose()
         await self._background.aclose()
+
+    # -- what is here already ----------------------------------------------------------------------------------
+
+    def _load_ahead(self, tag: str) -> Mirror | None:
+        """The mirror of this caller, which begins to load when it is asked for first. Needs a running loop."""
+        if self._mirror is None and self._params.mirror and self._wants_search:
+            self._mirror = Mirror(
+                self._store, tag, document_id=self._document_id, cache=EmbeddingCache.from_env()
+            )
+            self._mirror.start()
+        return self._mirror
+
+    def _all_here(self) -> bool:
+        """Whether the service's search would find nothing that the mirror does not."""
+        return self._mirror is not None and self._mirror.complete and self._mirror.semantic
+
+    def _profile_here(self) -> bool:
+        return self._mirror is not None and self._mirror.ready and self._mirror.profile is not None
+
+    def _known_profile(self) -> Profile | None:
+        if not self._wants_profile:
+            return None
+        if self._mirror is not None and self._mirror.profile is not None:
+            return self._mirror.profile
+        return self._freshest
 
     # -- one lookup --------------------------------------------------------------------------------------------
 
@@ -253,73 +305,111 @@ class Recall:
 
     def _begin(self, tag: str, message_id: str, text: str) -> _Lookup:
         self._stats.recalls += 1
-        lookup = _Lookup(tag=tag, text=text, deadline=self._deadline(), ids={message_id})
-        if self._wants_search and (self._search_patience.waits or not self._search_in_flight()):
-            lookup.search = self._background.start(self._search(tag, text), "Recall")
-        if self._wants_profile and self._profile_patience.waits:
-            self._fetch = self._fetch or self._start_fetch(tag)
-            lookup.profile = self._fetch
-        elif self._wants_profile:
-            # The probe for an earlier caller ended with the call's binding to this one.
-            self._start_probe(tag)
+        lookup = _Lookup(tag=tag, text=text, started=asyncio.get_running_loop().time(), ids={message_id})
+        self._load_ahead(tag)
+        if self._wants_search:
+            self._begin_search(lookup)
+        if self._wants_profile and not self._profile_here():
+            self._begin_profile(lookup)
         self._lookups.append(lookup)
         del self._lookups[:-KEPT_LOOKUPS]
         return lookup
 
-    async def _wait_for(self, lookup: _Lookup) -> None:
-        if lookup.waited_out:
+    def _begin_search(self, lookup: _Lookup) -> None:
+        mirror, params = self._mirror, self._params
+        if mirror is not None and mirror.ready:
+            here = mirror.search(lookup.text, limit=params.search_limit, threshold=params.search_threshold)
+            lookup.mirrored = self._background.start(_as_tuple(here), "Searching the mirror")
+            if self._all_here():
+                return
+        early = self._early
+        if early is not None and share(early.words, lookup.text) >= ENOUGH_SHARE and _may_serve(early.search):
+            lookup.search = early.search
             return
-        awaited: set[asyncio.Task[Any]] = set()
-        if lookup.search is not None and self._search_patience.waits:
-            awaited.add(lookup.search)
-        if lookup.profile is not None and self._profile_patience.waits:
-            awaited.add(lookup.profile)
-        if not awaited and lookup.pending():
-            self._stats.recalls_skipped += 1
-        late = await self._wait(awaited, lookup.deadline, None)
-        if late and not lookup.waited_out:
-            lookup.waited_out = True
-            self._stats.recalls_late += 1
-            if lookup.search in late:
-                self._search_patience.overdue(self._params.recall_timeout)
-            if lookup.profile in late:
-                self._profile_patience.overdue(self._params.recall_timeout)
+        lookup.early = early.search if early is not None else None
+        lookup.soft = not self._search_in_flight()
+        if self._search_patience.waits or lookup.soft:
+            lookup.search = self._start_search(lookup.tag, lookup.text)
+
+    def _begin_profile(self, lookup: _Lookup) -> None:
+        if self._profile_patience.waits:
+            self._fetch = self._fetch or self._start_fetch(lookup.tag)
+            lookup.profile = self._fetch
+        else:
+            # The probe for an earlier caller ended with the call's binding to this one.
             self._start_probe(lookup.tag)
 
+    async def _wait_for(self, lookup: _Lookup) -> None:
+        if lookup.mirrored is not None:
+            await asyncio.wait({lookup.mirrored}, timeout=MIRROR_BUDGET)
+        if lookup.waited_out:
+            return
+        needed: set[asyncio.Task[Any]] = set()
+        useful: set[asyncio.Task[Any]] = set()
+        if lookup.search is not None and self._search_patience.waits:
+            (useful if lookup.has_hits() or self._mirror_ready() else needed).add(lookup.search)
+        if lookup.profile is not None and self._profile_patience.waits:
+            (needed if self._known_profile() is None else useful).add(lookup.profile)
+        if not needed and not useful and lookup.pending():
+            self._stats.recalls_skipped += 1
+        elapsed = asyncio.get_running_loop().time() - lookup.started
+        late = await self._wait(needed, self._params.recall_timeout - elapsed, None)
+        if late and not lookup.waited_out:
+            self._too_late(lookup, late)
+        if useful and lookup.soft:
+            elapsed = asyncio.get_running_loop().time() - lookup.started
+            await self._wait(useful, SOFT_BUDGET - elapsed, None)
+
+    def _too_late(self, lookup: _Lookup, late: set[asyncio.Task[Any]]) -> None:
+        lookup.waited_out = True
+        self._stats.recalls_late += 1
+        if lookup.search in late:
+            self._search_patience.overdue(self._params.recall_timeout)
+        if lookup.profile in late:
+            self._profile_patience.overdue(self._params.recall_timeout)
+        self._start_probe(lookup.tag)
+
+    def _mirror_ready(self) -> bool:
+        return self._mirror is not None and self._mirror.ready and self._mirror.semantic
+
     def _hits(self, lookup: _Lookup) -> tuple[Hit, ...]:
-        hits = _result(lookup.search)
-        if hits is not None:
+        found = [_result(lookup.mirrored), _result(lookup.search)]
+        if found[1] is None:
+            found.append(_result(lookup.early))
+        answers = [hits for hits in found if hits is not None]
+        if answers:
             lookup.served = True
-            return hits
-        # An answer that came too late for the turn before bears on this one more often than nothing does.
+            return _merged(answers, self._params.search_limit)
+        return self._late_hits(lookup)
+
+    def _late_hits(self, lookup: _Lookup | None) -> tuple[Hit, ...]:
+        """What came too late for the turn before: it bears on this one more often than nothing does."""
         for earlier in reversed(self._lookups):
-            if earlier is lookup or not earlier.committed or earlier.tag != lookup.tag:
-                continue
-            late_hits = None if earlier.served else _result(earlier.search)
-            return late_hits or ()
+            if earlier is not lookup and earlier.committed and earlier.tag == self._tag:
+                late_hits = None if earlier.served else _result(earlier.search)
+                return late_hits or ()
         return ()
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def _deadline(self) -> float:
-        return asyncio.get_running_loop().time() + self._params.recall_timeout
-
     async def _wait(
-        self, tasks: set[asyncio.Task[Any]], deadline: float, patience: _Patience | None
+        self, tasks: set[asyncio.Task[Any]], seconds: float, patience: Patience | None
     ) -> set[asyncio.Task[Any]]:
-        """Wait for the tasks until the deadline; the ones that are late are returned and run on.
+        """Wait for the tasks; the ones that are late are returned and run on.
 
         `asyncio.wait` leaves the tasks alone when the waiting reply is cancelled: another attempt may need them.
         """
         pending = {task for task in tasks if not task.done()}
         if pending:
-            budget = deadline - asyncio.get_running_loop().time()
-            _, pending = await asyncio.wait(pending, timeout=max(0.0, budget))
+            _, pending = await asyncio.wait(pending, timeout=max(0.0, seconds))
         if pending and patience is not None:
             patience.overdue(self._params.recall_timeout)
             if self._tag is not None:
                 self._start_probe(self._tag)
         return pending
+
+    def _start_search(self, tag: str, text: str) -> _Search:
+        return self._background.start(self._search(tag, text), "Recall")
 
     def _start_fetch(self, tag: str) -> asyncio.Task[Profile | None]:
         return self._background.start(self._load_profile(tag, self._late_limit), "Loading the profile")
@@ -359,7 +449,7 @@ class Recall:
     def _late_limit(self) -> float:
         return max(LATE_LIMIT, self._params.recall_timeout)
 
-    async def _ask(self, request: Coroutine[Any, Any, T], patience: _Patience) -> T | None:
+    async def _ask(self, request: Coroutine[Any, Any, T], patience: Patience) -> T | None:
         try:
             answer = await request
         except ServiceError as error:
@@ -373,7 +463,11 @@ class Recall:
         return None
 
     def _search_in_flight(self) -> bool:
-        return any(lookup.search is not None and not lookup.search.done() for lookup in self._lookups)
+        """Whether the service owes the answer to a search of an earlier turn."""
+        return any(
+            lookup.committed and lookup.search is not None and not lookup.search.done()
+            for lookup in self._lookups
+        )
 
     def _start_probe(self, tag: str) -> None:
         everything_answers = self._profile_patience.waits and self._search_patience.waits
@@ -395,3 +489,27 @@ def _result(task: asyncio.Task[T | None] | None) -> T | None:
     if task is None or not task.done() or task.cancelled():
         return None
     return None if task.exception() is not None else task.result()
+
+
+def _may_serve(search: _Search) -> bool:
+    """Whether this search is still to be answered, or was answered; a failed one is worth another."""
+    return not search.done() or _result(search) is not None
+
+
+async def _as_tuple(hits: Coroutine[Any, Any, list[Hit]]) -> tuple[Hit, ...]:
+    return tuple(await hits)
+
+
+def _merged(answers: list[tuple[Hit, ...]], limit: int) -> tuple[Hit, ...]:
+    """The best of several answers, each memory and each text once."""
+    if len(answers) == 1:
+        return answers[0]
+    best = sorted((hit for hits in answers for hit in hits), key=lambda hit: -hit.similarity)
+    seen: set[str] = set()
+    merged: list[Hit] = []
+    for hit in best:
+        names = {hit.text, hit.memory_id or hit.text}
+        if not names & seen:
+            merged.append(hit)
+        seen |= names
+    return tuple(merged[:limit])

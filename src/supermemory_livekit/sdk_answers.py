@@ -109,7 +109,7 @@ def read_documents(answer: object, *, tag: str, custom_id: str) -> tuple[str | N
 
 def read_memories(answer: object) -> MemoryPage:
     """`{"memoryEntries": [...], "pagination": {...}}`: what holds, and the ids of what no longer does."""
-    items = _items(_field(_record(answer), "memoryEntries", "memory_entries", "memories"))
+    items = _listed(_field(_record(answer), "memoryEntries", "memory_entries", "memories"))
     now = datetime.now(timezone.utc)
     entries: list[StoredMemory] = []
     gone: list[str] = []
@@ -164,7 +164,7 @@ def read_calls(answer: object, *, tag: str) -> list[tuple[StoredCall, bool]]:
     Documents that name other tags, have no id or no content are left out.
     """
     calls: list[tuple[StoredCall, bool]] = []
-    for item in _items(_field(_record(answer), "memories", "documents")):
+    for item in _listed(_field(_record(answer), "memories", "documents")):
         identifier, text = _text(_field(item, "id")), _field(item, "content")
         custom_id = _text(_field(item, "custom_id", "customId"))
         if identifier is None or not isinstance(text, str) or not text.strip():
@@ -206,6 +206,13 @@ def _record(answer: object) -> object:
     if isinstance(answer, (str, bytes, int, float, list, tuple)):
         raise UnreadableAnswer
     return answer
+
+
+def _listed(value: object) -> list[object]:
+    """The items of a list that has to be there: without it, nobody could tell an empty memory from a garbled one."""
+    if value is None:
+        raise UnreadableAnswer
+    return _items(value)
 
 
 def _items(value: object) -> list[object]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from livekit.agents.telemetry import tracer
+from opentelemetry.trace import StatusCode
 
 from .errors import AccessDenied, PaymentRequired, ServiceError
 
@@ -82,6 +83,18 @@ def _advice(error: BaseException) -> str:
 def span(
     name: str, operation: Literal["search_memory", "create_memory", "delete_memory"]
 ) -> Generator[None, None, None]:
-    """A span of LiveKit's tracer, named after the GenAI conventions for memory. Carries no text of the caller."""
-    with tracer.start_as_current_span(name, attributes={"gen_ai.operation.name": operation}):
-        yield
+    """A span of LiveKit's tracer, named after the GenAI conventions for memory. Carries no text of the caller.
+
+    A failure sets its status to the kind of the error: a foreign exception's own text may quote the request.
+    """
+    with tracer.start_as_current_span(
+        name,
+        attributes={"gen_ai.operation.name": operation},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as current:
+        try:
+            yield
+        except Exception as error:
+            current.set_status(StatusCode.ERROR, describe(error))
+            raise

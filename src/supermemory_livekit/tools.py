@@ -70,8 +70,9 @@ class MemoryTools:
     """The three memory tools of one call.
 
     `tag` tells the container tag bound at this moment, None before any bind; an operation works for the tag
-    that it finds when it starts. `changed` is called after whatever may have changed what the service keeps,
-    `forgot` in its place when something may be gone from it.
+    that it finds when it starts. `changed` is called after whatever may have changed what the service keeps; in its
+    place `remembered` with text and receipt of a fact that was stored, `forgot` with id and text of one that is gone,
+    as far as they are known.
     """
 
     def __init__(
@@ -81,14 +82,16 @@ class MemoryTools:
         tag: Callable[[], str | None],
         params: InputParams,
         changed: Callable[[], None],
-        forgot: Callable[[], None] | None = None,
+        remembered: Callable[[str, str | None], None] | None = None,
+        forgot: Callable[[str | None, str | None], None] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store = store
         self._tag = tag
         self._params = params
         self._changed = changed
-        self._forgot = forgot or changed
+        self._remembered = remembered or (lambda _text, _receipt: changed())
+        self._forgot = forgot or (lambda _memory_id, _text: changed())
         self._now = now
         self._instant = True
         """False once the organisation has turned out to have no balance for instant processing."""
@@ -159,7 +162,10 @@ class MemoryTools:
                 )
         except ServiceError as error:
             if error.uncertain:
-                (self._forgot if operation == "delete_memory" else self._changed)()
+                if operation == "delete_memory":
+                    self._forgot(None, None)
+                else:
+                    self._changed()
             outage.failed(error, "the model is told so")
             return f"{failure}{', as far as is known' if error.uncertain else ''}: {_reason(error)}. {advice}"
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end a call either
@@ -231,7 +237,7 @@ class MemoryTools:
             )
         document, dreaming = await self._store_fact(tag, fact)
         self._receipts[tag][_comparable(fact)] = _Receipt(fact, document)
-        self._changed()
+        self._remembered(fact, document)
         if dreaming == "instant":
             return "Saved. It will be remembered in later calls."
         return "Saved. It can take up to half an hour until it is recalled."
@@ -272,7 +278,7 @@ class MemoryTools:
             forgotten = await self._store.forget(tag, memory_id=memory_id, timeout=deadline.left())
         except Conflict:
             return _already_forgotten()
-        return self._done() if forgotten else _nothing_forgotten()
+        return self._done(memory_id=memory_id) if forgotten else _nothing_forgotten()
 
     async def _forget_by_text(self, tag: str, text: str, deadline: _Deadline) -> str:
         try:
@@ -281,7 +287,7 @@ class MemoryTools:
             return _already_forgotten()
         except NotFound:
             return await self._forget_same_or_show_near(tag, text, deadline)
-        return self._done() if forgotten else _nothing_forgotten()
+        return self._done(text=text) if forgotten else _nothing_forgotten()
 
     async def _forget_same_or_show_near(self, tag: str, text: str, deadline: _Deadline) -> str:
         """Only what reads the same is forgotten. What is merely close is shown, for the caller to say."""
@@ -333,7 +339,7 @@ class MemoryTools:
                 return f"{_NOT_FORGOTTEN} yet: this fact is still being saved. Try again in a minute."
             await asyncio.sleep(pause)
         self._receipts[tag].pop(_comparable(receipt.text), None)
-        return self._done()
+        return self._done(text=receipt.text)
 
     async def _is_forgotten(self, tag: str, receipt: _Receipt, deadline: _Deadline) -> bool:
         try:
@@ -356,8 +362,8 @@ class MemoryTools:
         except ServiceError as error:
             logger.warning("The tool forget left the document of a forgotten fact: %s", describe(error))
 
-    def _done(self) -> str:
-        self._forgot()
+    def _done(self, memory_id: str | None = None, text: str | None = None) -> str:
+        self._forgot(memory_id, text)
         return _FORGOTTEN
 
     # -- what the model reads

@@ -91,7 +91,7 @@ async def test_where_one_kind_of_request_alone_hangs_a_call_waits_for_it_twice_a
 ) -> None:
     """Case L9: the total wait of a call is bounded, also when the other kind of request is answered all the time."""
     await world.knows(TAG, "Likes zanzibar tea.")
-    memory = world.memory(TAG, recall_timeout=BUDGET, capture="never")
+    memory = world.memory(TAG, recall_timeout=BUDGET, capture="never", mirror=False)
     world.fail(Hang(), route)
     model = echo()
     waited = 0.0

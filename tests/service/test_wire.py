@@ -126,5 +126,10 @@ async def test_every_operation_names_one_tag_as_one_string(clock: VirtualClock, 
     await memory.aclose()
     sent = {f"{request.method} {request.path}" for request in world.wire.requests}
     assert {"POST /v3/documents", "POST /v4/profile", "POST /v4/search", "DELETE /v4/memories"} <= sent
-    assert all(request.body["containerTag"] == TAG for request in world.wire.requests if request.body)
+    tags = [
+        request.body.get("containerTag") or request.body["containerTags"][0]
+        for request in world.wire.requests
+        if request.body
+    ]
+    assert set(tags) == {TAG}
     assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in world.wire.requests)

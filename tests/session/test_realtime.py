@@ -19,7 +19,7 @@ TAG = "caller-1"
 
 def memory_over(store: ScriptedStore, **params: Any) -> SupermemoryLiveKit:
     return SupermemoryLiveKit.from_store(
-        store, container_tag=TAG, session_id="room-1", params=InputParams(**params)
+        store, container_tag=TAG, session_id="room-1", params=InputParams(**{"mirror": False, **params})
     )
 
 

@@ -35,7 +35,7 @@ def store_with(*hits: str, profile: Profile | None = None, tag: str = TAG) -> Sc
 
 def memory_over(store: ScriptedStore, **params: Any) -> SupermemoryLiveKit:
     return SupermemoryLiveKit.from_store(
-        store, container_tag=TAG, session_id="room-1", params=InputParams(**params)
+        store, container_tag=TAG, session_id="room-1", params=InputParams(**{"mirror": False, **params})
     )
 
 

@@ -1,0 +1,58 @@
+"""Whether a reply should wait for the memory service: the breaker of recall."""
+
+from __future__ import annotations
+
+from .errors import AccessDenied, PaymentRequired, ServiceError, ServiceTimeout
+from .telemetry import OutageLog
+
+__all__ = ["Patience"]
+
+FAILURES_UNTIL_STOP = 3
+"""Errors in a row after which a turn no longer waits. A request that outlives its budget stops the waiting at once."""
+
+
+class Patience:
+    """Whether a reply should wait for one kind of request.
+
+    A service that owes an answer beyond the budget, or that refuses, is asked in the background until it answers:
+    only then does a reply wait for it again.
+    """
+
+    def __init__(self, what: str, *, consequence: str) -> None:
+        self._outage = OutageLog(what)
+        self._consequence = consequence
+        self._failures = 0
+        self._revived = False
+        """Another kind of request has made replies wait for this one, which has not answered since."""
+        self.stopped_by: ServiceError | None = None
+
+    @property
+    def waits(self) -> bool:
+        return self.stopped_by is None
+
+    def answered(self) -> None:
+        self._failures = 0
+        self._revived = False
+        self.stopped_by = None
+        self._outage.worked()
+
+    def failed(self, error: ServiceError) -> None:
+        self._failures += 1
+        refused = isinstance(error, (AccessDenied, PaymentRequired, ServiceTimeout))
+        if refused or self._failures >= FAILURES_UNTIL_STOP:
+            self.stopped_by = error
+        self._outage.failed(error, self._consequence)
+
+    def overdue(self, budget: float) -> None:
+        self.failed(ServiceTimeout(f"no answer within recall_timeout ({budget:g} s)"))
+
+    def service_is_back(self) -> None:
+        """Another kind of request was answered: wait again, unless this one was refused as such.
+
+        Once, until this kind answers: where it alone is down, every turn would wait for it again.
+        """
+        if self.waits or self._revived or isinstance(self.stopped_by, (AccessDenied, PaymentRequired)):
+            return
+        self._revived = True
+        self._failures = 0
+        self.stopped_by = None
