@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
 from livekit import rtc
 from livekit.agents import Agent, llm
+
 from reply_network import Delays, Network, Service
 from reply_people import Person, Question
-
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit.errors import ServiceError
 from supermemory_livekit.render import insert, render_block, strip
 from supermemory_livekit.sdk_store import SDKStore
 from supermemory_livekit.store import Hit, MemoryStore, Profile
@@ -30,7 +32,7 @@ PARAMS = InputParams(capture="never")
 STRATEGIES = ("none", "waiting", "hook", "early", "ours", "ours-hangs", "ours-hung")
 """
 none        no memory
-waiting     profile and search are asked in `llm_node`, within 2 s
+waiting     the profile is loaded before the call, a search is asked and waited for in `llm_node`, 2 s at most
 hook        the same in `on_user_turn_completed`, which edits the turn
 early       this package with `InputParams(mirror=False)`
 ours        this package as it is
@@ -64,6 +66,7 @@ class Turn:
     caller: str
     question: int
     late: bool
+    segments: int
     reply: float = float("inf")
     """Seconds from the end of the caller's speech to the first audio of the reply."""
     found: bool = False
@@ -115,17 +118,16 @@ class OurAgent(_Voice, SupermemoryAgent):
 class WaitingAgent(_Voice, Agent):
     """Asks in `llm_node`, for each attempt at a reply."""
 
-    def __init__(self, store: MemoryStore, tag: str) -> None:
+    def __init__(self, waiting: Waiting) -> None:
         super().__init__(instructions=INSTRUCTIONS)
-        self._store = store
-        self._tag = tag
+        self._waiting = waiting
 
     async def llm_node(
         self, chat_ctx: llm.ChatContext, tools: list[llm.Tool], model_settings: Any
     ) -> AsyncIterable[Any]:
         question = next((item for item in reversed(chat_ctx.items) if _is_user(item)), None)
         if isinstance(question, llm.ChatMessage):
-            await show(self._store, self._tag, question.text_content or "", chat_ctx)
+            await self._waiting.show(question.text_content or "", chat_ctx)
         async for chunk in Agent.default.llm_node(self, chat_ctx, tools, model_settings):
             yield chunk
 
@@ -133,40 +135,52 @@ class WaitingAgent(_Voice, Agent):
 class HookAgent(_Voice, Agent):
     """Asks in `on_user_turn_completed` and edits the turn."""
 
-    def __init__(self, store: MemoryStore, tag: str) -> None:
+    def __init__(self, waiting: Waiting) -> None:
         super().__init__(instructions=INSTRUCTIONS)
-        self._store = store
-        self._tag = tag
+        self._waiting = waiting
 
     async def on_user_turn_completed(self, turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
-        await show(self._store, self._tag, new_message.text_content or "", turn_ctx)
+        await self._waiting.show(new_message.text_content or "", turn_ctx)
 
 
 def _is_user(item: llm.ChatItem) -> bool:
     return isinstance(item, llm.ChatMessage) and item.role == "user"
 
 
-async def show(store: MemoryStore, tag: str, question: str, context: llm.ChatContext) -> None:
-    """Ask for profile and search side by side, and show what is answered within the budget."""
-    limit, threshold = PARAMS.search_limit, PARAMS.search_threshold
-    profile = asyncio.ensure_future(store.profile(tag, timeout=PARAMS.recall_timeout))
-    search = asyncio.ensure_future(
-        store.search(
-            tag, question, limit=limit, threshold=threshold, mode="hybrid", timeout=PARAMS.recall_timeout
+@dataclass
+class Waiting:
+    """Recall that waits for the service: the profile once, a search for each question."""
+
+    store: MemoryStore
+    tag: str
+    profile: Profile | None = None
+
+    async def load(self) -> None:
+        with contextlib.suppress(ServiceError):
+            self.profile = await self.store.profile(self.tag, timeout=PARAMS.recall_timeout)
+
+    async def show(self, question: str, context: llm.ChatContext) -> None:
+        hits: list[Hit] = []
+        with contextlib.suppress(ServiceError):
+            hits = await self.store.search(
+                self.tag,
+                question,
+                limit=PARAMS.search_limit,
+                threshold=PARAMS.search_threshold,
+                mode="hybrid",
+                timeout=PARAMS.recall_timeout,
+            )
+        strip(context)
+        block = render_block(
+            self.profile,
+            hits,
+            mode=PARAMS.mode,
+            limit=PARAMS.search_limit,
+            now=datetime.now(timezone.utc),
+            query=question,
         )
-    )
-    known, hits = await asyncio.gather(profile, search, return_exceptions=True)
-    strip(context)
-    block = render_block(
-        known if isinstance(known, Profile) else None,
-        tuple(hit for hit in hits if isinstance(hit, Hit)) if isinstance(hits, list) else (),
-        mode="full",
-        limit=limit,
-        now=datetime.now(timezone.utc),
-        query=question,
-    )
-    if block is not None:
-        insert(context, block)
+        if block is not None:
+            insert(context, block)
 
 
 async def make_call(
@@ -180,14 +194,13 @@ async def make_call(
     call = Call(strategy, len(person.memories))
     memory: SupermemoryLiveKit | None = None
     watch: asyncio.Task[None] | None = None
-    store = SDKStore(client)
     agent: Agent
     if strategy == "none":
         agent = PlainAgent(instructions=INSTRUCTIONS)
-    elif strategy == "waiting":
-        agent = WaitingAgent(store, person.tag)
-    elif strategy == "hook":
-        agent = HookAgent(store, person.tag)
+    elif strategy in ("waiting", "hook"):
+        waiting = Waiting(SDKStore(client), person.tag)
+        await waiting.load()
+        agent = WaitingAgent(waiting) if strategy == "waiting" else HookAgent(waiting)
     else:
         params = PARAMS.model_copy(update={"mirror": strategy != "early"})
         memory = SupermemoryLiveKit(client=client, container_tag=person.tag, params=params)
@@ -214,7 +227,7 @@ async def make_call(
         await caller.session.say(GREETING, allow_interruptions=False)
         await asyncio.sleep(0.4)
         for number, question in list(enumerate(person.questions)) * rounds:
-            turn = Turn(person.tag, number, question.late)
+            turn = Turn(person.tag, number, question.late, len(question.segments))
             call.turns.append(turn)
             await _ask(caller, model, network, question, turn)
     if memory is not None:
@@ -258,9 +271,9 @@ async def _ask(
 async def _watch(memory: SupermemoryLiveKit, call: Call, began: float) -> None:
     """Look when the mirror is there. Private parts are read: no user of the package needs to know."""
     recall = memory._recall
-    while recall._mirror is None or not recall._mirror.ready:
+    while recall._mirror is None or not recall._mirror.ready:  # noqa: ASYNC110 - looked at from outside
         await asyncio.sleep(0.002)
     call.ready = time.perf_counter() - began
-    while not (recall._mirror.complete and recall._mirror.semantic):
+    while not (recall._mirror.complete and recall._mirror.semantic):  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     call.complete = time.perf_counter() - began

@@ -81,6 +81,13 @@ class Service:
             await client.post("/v4/memories", body=body, cast_to=object)
         await client.close()
 
+    async def settled(self, tag: str) -> None:
+        """Wait until the service has embedded what it was given, as it does before it answers this search."""
+        client = self.client()
+        for question in ("anything", "something else"):
+            await client.search.memories(q=question, container_tag=tag, timeout=60)
+        await client.close()
+
 
 @contextmanager
 def service(folder: Path) -> Generator[Service]:
