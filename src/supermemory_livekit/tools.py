@@ -90,8 +90,12 @@ class MemoryTools:
         self._tag = tag
         self._params = params
         self._changed = changed
-        self._remembered = remembered or (lambda _text, _receipt: changed())
-        self._forgot = forgot or (lambda _memory_id, _text: changed())
+
+        def something_changed(_: str | None, __: str | None) -> None:
+            changed()
+
+        self._remembered = remembered or something_changed
+        self._forgot = forgot or something_changed
         self._now = now
         self._instant = True
         """False once the organisation has turned out to have no balance for instant processing."""
