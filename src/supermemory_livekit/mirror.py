@@ -203,7 +203,7 @@ class Mirror:
         Takes milliseconds, on a thread of its own. Hits of memories have an id, those of call text and of facts
         that the service is still working on have none.
         """
-        if self._closed or limit <= 0 or not query.strip():
+        if limit <= 0 or not query.strip():
             return []
         now = self._now()
         ranked = await self._index.search(
@@ -212,17 +212,14 @@ class Mirror:
         found = [
             (held, one.similarity) for one in ranked if (held := self._contents.get(one.key)) is not None
         ]
-        said = {held.norm for held, _ in found if held.kind == "memory"}
         hits: dict[str, Hit] = {}
         for held, similarity in found:
             norm = held.norm
-            if held.kind == "chunk" and norm in said:
-                continue
             if held.expires_at is not None and held.expires_at <= now:
                 continue
             same = hits.setdefault(norm, Hit(held.text, similarity, held.memory_id, held.at))
             if same.memory_id is None and held.memory_id is not None:
-                # A fact remembered again: the memory of it can be forgotten by its id.
+                # The fact as it was remembered in this call, or the note of it: its memory can be forgotten by id.
                 hits[norm] = replace(same, memory_id=held.memory_id)
         return list(hits.values())[:limit]
 

@@ -25,7 +25,7 @@ from supermemory_livekit.errors import (
     ServiceError,
     ServiceUnavailable,
 )
-from supermemory_livekit.mirror import REFRESH_INTERVAL, Bounds, Mirror
+from supermemory_livekit.mirror import CALLS_INTERVAL, REFRESH_INTERVAL, Bounds, Mirror
 from supermemory_livekit.store import MemoryPage, Profile, StoredCall, StoredMemory
 from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedStore, Work
 
@@ -300,27 +300,54 @@ async def test_a_forgotten_fact_is_gone_at_once_and_no_refresh_brings_it_back(
         assert mirror.profile == Profile(static=(DOG,))
 
 
-async def test_a_fact_forgotten_by_mistake_can_be_remembered_again() -> None:
+async def test_a_fact_forgotten_by_mistake_can_be_remembered_again(clock: VirtualClock) -> None:
     """Specification: remember stores a fact, whatever was before."""
     store = knowing(TEA)
+    store.profiles[TAG] = Profile(static=(TEA,))
     async with opened(store) as mirror:
         await until(lambda: mirror.complete)
         mirror.forgotten(memory_id="m0")
+        assert mirror.profile == Profile()
         mirror.remembered(TEA)
         assert await found(mirror, "tea") == [TEA]
+        assert mirror.profile == Profile(static=(TEA,))
+        store.stored[TAG] = facts(TEA, first=5)
+        await settled(store, "memories", 2)
+        (hit,) = await mirror.search("tea", limit=5, threshold=0.1)
+        assert hit.memory_id == "m5"
 
 
 async def test_when_it_is_not_known_what_was_forgotten_the_whole_list_is_read_again(
     clock: VirtualClock,
 ) -> None:
     """Issue, point 1: forgotten shows in the mirror, also after an unclear end (tools: uncertain)."""
-    store = knowing(*(f"Fact number{n}" for n in range(300)))
+    known = facts(*(f"Fact number{n}" for n in range(100)))
+    store = ScriptedStore().always("memories", Answer(MemoryPage(tuple(known))))
     async with opened(store) as mirror:
         await until(lambda: mirror.complete)
-        del store.stored[TAG][250]
+        store.always("memories", Answer(MemoryPage(tuple(known[:50] + known[51:]))))
+        mirror.refresh()
+        await settled(store, "memories", 2)
+        assert len(mirror) == 100, "no total is told, so that a refresh cannot know"
         mirror.forgotten()
-        await until(lambda: len(mirror) == 299, 100)
-        assert await found(mirror, "number250") == []
+        await until(lambda: len(mirror) == 99, 100)
+        assert await found(mirror, "number50") == []
+
+
+async def test_when_everything_on_the_first_page_is_new_the_whole_list_is_read(clock: VirtualClock) -> None:
+    """Brief of the mirror: pages until known unchanged ids."""
+    old, new = (
+        facts(*(f"Fact number{n}" for n in range(60))),
+        facts(*(f"New{n}" for n in range(60)), first=100),
+    )
+    store = ScriptedStore().always("memories", Answer(MemoryPage(tuple(old))))
+    async with opened(store) as mirror:
+        await until(lambda: mirror.complete)
+        store.always("memories", None)
+        store.script("memories", Answer(MemoryPage(tuple(new[:50]), more=True)))
+        store.stored[TAG] = new + old
+        mirror.refresh()
+        await until(lambda: len(mirror) == 120, 100)
 
 
 async def test_earlier_turns_of_this_call_are_found_but_not_the_question_itself() -> None:
@@ -423,6 +450,18 @@ async def test_the_text_of_calls_is_not_read_at_each_refresh(clock: VirtualClock
             await asyncio.sleep(REFRESH_INTERVAL)
         assert len(store.called("memories")) > 9
         assert len(store.called("latest_calls")) == 1
+
+
+async def test_a_call_that_was_deleted_is_no_longer_found(clock: VirtualClock) -> None:
+    """Issue, point 1: refreshed in the background, the text of calls too."""
+    store = ScriptedStore().script("latest_calls", Answer([call("[2026-11-29T10:00:00.000Z] Caller: kayak")]))
+    async with opened(store) as mirror:
+        await until(lambda: mirror.complete)
+        assert await found(mirror, "kayak")
+        await asyncio.sleep(CALLS_INTERVAL)
+        mirror.refresh()
+        await settled(store, "latest_calls", 2)
+        assert await found(mirror, "kayak") == []
 
 
 async def test_a_memory_that_expires_during_the_call_is_not_shown() -> None:
