@@ -31,8 +31,14 @@ def run_serve(*, host: str, port: int, path: Path | None, api_key: str | None, d
             dynamic_delay=dynamic_delay,
             announce=lambda listening: _announce(listening, key_is_new=key_is_new),
         )
-    except (StorageError, OSError) as error:
+    except StorageError as error:
         typer.echo(f"Cannot serve: {error}", err=True)
+        return 1
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        typer.echo(
+            f"Cannot serve: {host} port {port}: {reason}. Name another with --host and --port.", err=True
+        )
         return 1
     return 0
 
