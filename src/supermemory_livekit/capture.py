@@ -12,9 +12,12 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
+from typing import Any
 
 from .params import InputParams
 from .scope import Scope
+from .spool import Spool
+from .spool_recovery import recover
 from .store import MemoryStore
 from .telemetry import Stats, logger
 from .transcript import Role, Turn, fold, is_blank, split_turn, to_stamp_time
@@ -78,6 +81,11 @@ class Capture:
         self._now = now
         self._max_turns = max_buffered_turns
         self._max_chars = max_buffered_chars
+        self._store = store
+        self._write_timeout = write_timeout
+        spooled = self._enabled and params.spool_dir is not None
+        self._spool = Spool(params.spool_dir) if spooled and params.spool_dir is not None else None
+        self._recovery: asyncio.Task[Any] | None = None
         self._writes = CallWrites(
             store,
             stats,
@@ -85,6 +93,7 @@ class Capture:
             timeout=write_timeout,
             jitter=jitter,
             written=self._release,
+            spool=self._spool,
         )
         self._writers: dict[tuple[str, str], DocumentWriter] = {}
         self._held: list[Turn] = []
@@ -144,6 +153,8 @@ class Capture:
         self._stats.turns_captured += 1
         self._turns += 1
         self._chars += len(text)
+        if self._spool is not None:
+            self._spool.turns(pieces, scope)
         if scope is None:
             self._held.extend(pieces)
         else:
@@ -154,7 +165,10 @@ class Capture:
     def bound(self, scope: Scope) -> None:
         """A caller was bound. The first one gets the turns that were said before."""
         self._bound = True
+        self._recover()
         if self._held:
+            if self._spool is not None:
+                self._spool.bound(scope)
             self._writer(scope).add(self._held)
             self._held = []
 
@@ -166,8 +180,26 @@ class Capture:
             asyncio.get_running_loop()
         except RuntimeError:  # no loop runs, so no call does; what waits is written by the next wake or flush
             return
+        self._recover()
         for writer in self._writers.values():
             writer.wake()
+
+    def _recover(self) -> None:
+        """Deliver, beside the call and once, what dead processes left in the spool."""
+        if self._spool is None or self._recovery is not None:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # bound before the loop runs; the first wake comes back here
+            return
+        work = recover(
+            self._store,
+            self._spool.directory,
+            dreaming=self._writes.dreaming,
+            write_timeout=self._write_timeout,
+        )
+        self._recovery = loop.create_task(work, name="supermemory-recovery")
+        self._recovery.add_done_callback(_ended)
 
     async def flush(self, timeout: float) -> int:
         """Write everything that waits, pauses or not, and try again what fails, for `timeout` seconds in all.
@@ -212,6 +244,9 @@ class Capture:
             return
         self._closed = True
         running = {task for writer in self._writers.values() for task in writer.stop()}
+        if self._recovery is not None and not self._recovery.done():
+            self._recovery.cancel()
+            running.add(self._recovery)
         if self._held:
             lost = _count(self._held)
             logger.warning("The call ended without a caller bound: %d turns are not stored", lost)
@@ -221,6 +256,8 @@ class Capture:
             logger.warning("The call ended with %d turns that the memory service did not take", self._turns)
         if running:
             await asyncio.wait(running, timeout=_STOPPING)
+        if self._spool is not None:
+            self._spool.close()
 
     def _writer(self, scope: Scope) -> DocumentWriter:
         key = (scope.container_tag, scope.document_id)
@@ -253,6 +290,8 @@ class Capture:
     def _release(self, pieces: Sequence[Turn]) -> None:
         """The service acknowledged these."""
         self._stats.turns_written += _count(pieces)
+        if self._spool is not None:
+            self._spool.acked(pieces)
         self._forget(pieces)
 
     def _forget(self, pieces: Sequence[Turn]) -> None:
@@ -263,6 +302,11 @@ class Capture:
     def _count_lost(self, turns: int) -> None:
         self._stats.turns_captured += turns
         self._stats.turns_dropped += turns
+
+
+def _ended(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("Delivering what was left in the spool failed: %s", type(error).__name__)
 
 
 def _count(pieces: Iterable[Turn]) -> int:

@@ -70,8 +70,13 @@ class Ending:
 
         # A plain function: LiveKit reads `callback.__code__`, which bound methods of 1.6 and partials lack.
         async def store_the_rest_of_the_call() -> None:
-            await self._sessions_closed()
-            await self.aclose()
+            try:
+                await self._sessions_closed()
+                await self.aclose()
+            except asyncio.CancelledError:
+                # Another callback raised: LiveKit cancels what is left, and waits for the end of what it cancelled.
+                await self.flush()
+                raise
 
         job.add_shutdown_callback(store_the_rest_of_the_call)
         return True

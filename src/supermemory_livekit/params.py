@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -49,6 +50,10 @@ class InputParams(BaseModel, frozen=True):  # given here, because type checkers 
     """Whether the caller's memory is loaded ahead and held in this process during the call, so that recall waits for
     no service. Off, or where the service refuses to list memories, every turn asks the service."""
 
+    spool_dir: Annotated[str, Field(min_length=1)] | Path | None = None
+    """Directory that keeps what is said until the service has it, for the next process to deliver should this
+    one be killed. None keeps it in memory alone."""
+
     @model_validator(mode="wrap")
     @classmethod
     def _report_as_configuration_error(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
@@ -57,7 +62,7 @@ class InputParams(BaseModel, frozen=True):  # given here, because type checkers 
             return handler(data)
         except ValidationError as error:
             problems = [_problem(cls, details) for details in error.errors(include_url=False)]
-            raise ConfigurationError("; ".join(problems)) from None
+            raise ConfigurationError("; ".join(dict.fromkeys(problems))) from None
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with the values of `update`, checked as at construction (Pydantic's own checks nothing)."""
@@ -83,6 +88,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
     """What a field takes, read from its JSON schema so that bounds are written down once."""
     if "enum" in schema:
         return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
+    if "anyOf" in schema:
+        return "a path or None"
     kinds = {"integer": "a whole number", "number": "a number", "boolean": "True or False"}
     words = [kinds.get(schema.get("type", ""), "another kind of value")]
     if "exclusiveMinimum" in schema:

@@ -27,6 +27,7 @@ __all__ = [
     "is_blank",
     "marks_in",
     "next_chunk",
+    "restored_line",
     "split_turn",
     "spoken_in",
     "to_stamp_time",
@@ -130,7 +131,11 @@ def next_chunk(turns: Iterable[Turn], *, after: datetime | None, limit: int = MA
 
 
 def _line(turn: Turn, after: datetime | None) -> Line:
-    stamp = turn.at if after is None else max(turn.at, after + _STEP)
+    return restored_line(turn, turn.at if after is None else max(turn.at, after + _STEP))
+
+
+def restored_line(turn: Turn, stamp: datetime) -> Line:
+    """The line of a turn that was given this stamp, earlier or just now."""
     notes = ["interrupted"] if turn.interrupted else []
     if turn.parts > 1:
         notes.append(f"part {turn.part} of {turn.parts}")

@@ -23,6 +23,7 @@ from .errors import (
     ServiceUnavailable,
 )
 from .scope import Scope
+from .spool import Spool
 from .store import Dreaming, MemoryStore
 from .telemetry import OutageLog, Stats, logger, span
 from .transcript import Line, Turn, marks_in, next_chunk
@@ -62,6 +63,7 @@ class CallWrites:
 
     Args:
         written: Called with the turns that the service acknowledged.
+        spool: Where what is sent is noted down first.
         jitter: Numbers from 0 to 1.
     """
 
@@ -74,6 +76,7 @@ class CallWrites:
         timeout: float,
         jitter: Callable[[], float],
         written: Callable[[Sequence[Turn]], None],
+        spool: Spool | None = None,
     ) -> None:
         self.store = store
         self.stats = stats
@@ -81,6 +84,7 @@ class CallWrites:
         self.timeout = timeout
         self.jitter = jitter
         self.written = written
+        self.spool = spool
         self.hurry_until = 0.0
         """Loop time until which a flush waits for the writes; 0 when none does."""
         self._outage = OutageLog("Storing the call")
@@ -138,6 +142,8 @@ class DocumentWriter:
         """Whether a flush began and no attempt has begun since: even without hope it gets one."""
         self._doubtful_reads = 0
         self._unreadable = False
+        self._resumed = False
+        """Whether the document may hold lines that this process did not write, and its last stamp is to be read."""
         self._task: asyncio.Task[None] | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._requests: set[asyncio.Task[Any]] = set()
@@ -151,6 +157,12 @@ class DocumentWriter:
         """Queue the turns by when they were said: a caller's transcript may come after the reply to it."""
         for piece in pieces:
             insort(self._waiting, piece, key=self._place)
+
+    def restore(self, sent: Sequence[Line], waiting: Sequence[Turn]) -> None:
+        """Go on where a process ended that had given `sent` to the service; the document is read first."""
+        self._sent = list(sent)
+        self._resumed = True
+        self.add(waiting)
 
     def drop_oldest(self) -> list[Turn]:
         """Give up the first waiting turn, with all its pieces."""
@@ -223,14 +235,19 @@ class DocumentWriter:
         """Send one chunk, or what an earlier attempt may have left unsent."""
         self._owed = False
         again = bool(self._sent)
-        if again:
+        if again or self._resumed:
             await self._settle()
+            self._resumed = False
+        if again:
             if not self._sent:
                 return
         else:
             self._take()
         # What was read before says nothing about what this request leaves behind.
         self._doubtful_reads = 0
+        if self._call.spool is not None:
+            self._call.spool.sending(self._scope, self._sent)
+            await self._call.spool.synced()
         try:
             receipt = await self._send(self._sent)
         except ServiceError as error:
@@ -328,6 +345,9 @@ class DocumentWriter:
                 self._call.say_once(logging.WARNING, _UNREADABLE)
             return
         stored = marks_in(document)
+        if self._resumed and stored:
+            last = datetime.fromisoformat(max(stamp for stamp, _ in stored).replace("Z", "+00:00"))
+            self._last = max(last, self._last) if self._last else last
         if found_lines := [line for line in self._sent if line.mark in stored]:
             self._acknowledge(found_lines)
 

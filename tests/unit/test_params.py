@@ -20,6 +20,8 @@ DEFAULTS: dict[str, Any] = {
     "recall_timeout": 2.0,
     "capture": "always",
     "capture_dreaming": "instant",
+    "mirror": True,
+    "spool_dir": None,
 }
 
 
@@ -158,6 +160,6 @@ def test_any_value_is_kept_as_given_or_refused_by_name(field: str, value: Any) -
         refused = str(error)
     else:
         assert kept == value
-        assert not isinstance(value, bool)
+        assert isinstance(value, bool) == (field == "mirror")
         return
     assert refused.startswith(f"{field} takes ")

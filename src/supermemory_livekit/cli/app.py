@@ -108,6 +108,24 @@ def serve(
     raise typer.Exit(run_serve(host=host, port=port, path=path, api_key=api_key, dynamic_delay=dynamic_delay))
 
 
+@app.command()
+def flush(
+    *,
+    spool_dir: Annotated[Path, typer.Option(help="Directory that the workers were given.", file_okay=False)],
+    base_url: Annotated[
+        str | None, typer.Option(envvar="SUPERMEMORY_BASE_URL", help="Where Supermemory answers.")
+    ] = None,
+) -> None:
+    """Deliver what workers that were killed left in their spool. The key comes from SUPERMEMORY_API_KEY.
+
+    Prints counts alone. The exit code is 0 when nothing is left, and 1 when something is.
+    """
+    _logs(verbose=False)
+    from .flush import run_flush
+
+    raise typer.Exit(run_flush(spool_dir, base_url=base_url))
+
+
 class Part(str, Enum):
     first = "first"
     second = "second"
