@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STORY = "Once upon a time there was a ship. " + " ".join(
     f"On day {day} it sailed on." for day in range(1, 31)
 )
-"""Takes about 20 seconds to tell."""
+"""Takes about 30 seconds to tell."""
 
 
 def answer(context: ChatContext, tools: list[llm.Tool]) -> str:
@@ -40,7 +40,7 @@ def scripted() -> str:
     """The quick start with a voice so slow that callers see it speak, and can hang up in the middle."""
     source = quickstart.scripted()
     assert "word_seconds=0.02" in source
-    return source.replace("word_seconds=0.02", "word_seconds=0.1")
+    return source.replace("word_seconds=0.02", "word_seconds=0.15")
 
 
 _models: dict[str, Any] = {"ScriptedSTT": ScriptedSTT, "ScriptedLLM": ScriptedLLM, "ScriptedTTS": ScriptedTTS}

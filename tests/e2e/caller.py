@@ -37,7 +37,8 @@ class Ring:
     room: str
     identity: str
     agent: str
-    """Name of the agent to be dispatched; blank when one is there already."""
+    """Name of the agent to be dispatched. Blank when one is there already, since this caller was there before: then
+    wait until the server has noticed that they are gone."""
     metadata: str = ""
     """Metadata of the job."""
     attributes: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
@@ -46,8 +47,11 @@ class Ring:
 
 
 def report(event: str, **more: Any) -> None:
-    sys.stdout.write(json.dumps({"event": event, **more}) + "\n")
+    line = json.dumps({"event": event, **more}) + "\n"
+    sys.stdout.write(line)
     sys.stdout.flush()
+    # Also to the log, which a failing test shows.
+    sys.stderr.write(line)
 
 
 class Caller:
@@ -81,11 +85,21 @@ class Caller:
                         agent_name=ring.agent, room=ring.room, metadata=ring.metadata
                     )
                 )
+            else:
+                await self._gone_before(livekit)
         await self._room.connect(os.environ["LIVEKIT_URL"], token.to_jwt())
         for participant in self._room.remote_participants.values():
             self._sees(participant)
         await self._until(lambda: self._states[-1:] == ["listening"])
         report("ready")
+
+    async def _gone_before(self, livekit: api.LiveKitAPI) -> None:
+        request = api.ListParticipantsRequest(room=self._ring.room)
+        while True:
+            there = (await livekit.room.list_participants(request)).participants
+            if all(participant.identity != self._ring.identity for participant in there):
+                return
+            await asyncio.sleep(0.1)
 
     async def obey(self, order: Mapping[str, str]) -> bool:
         """Do what is asked. False when the call is over."""
@@ -109,15 +123,14 @@ class Caller:
 
     async def _await_reply(self) -> None:
         # The words come by another way than the state, so either may be first.
-        await self._until(
-            lambda: self._reply is not None and "speaking" in self._states and self._states[-1] == "listening"
-        )
+        await self._until(lambda: self._reply is not None and self._states[-1:] == ["listening"])
         report("reply", text=self._reply)
 
     def _sees(self, participant: rtc.RemoteParticipant) -> None:
         state = participant.attributes.get(STATE)
         if state and self._states[-1:] != [state]:
             self._states.append(state)
+            report("state", state=state)
             self._changed.set()
 
     def _hears(self, reader: rtc.TextStreamReader, identity: str) -> None:

@@ -12,9 +12,12 @@ from tests.e2e.world import World, world
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", name="here")
-async def _here(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World]:
+async def _here(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[World]:
+    """A world whose worker runs jobs as the module's `EXECUTOR` says."""
     try:
-        async with world(tmp_path_factory.mktemp("calls")) as here:
+        async with world(tmp_path_factory.mktemp("calls"), executor=request.module.EXECUTOR) as here:
             yield here
     except NoNetwork as reason:
         pytest.skip(f"LIVEKIT_URL is not set, and the double has no network: {reason}")

@@ -23,14 +23,14 @@ Report = dict[str, Any]
 class Program:
     """A Python module that runs as a process of its own, with all it starts. Every wait is bounded."""
 
-    patience = 30.0
+    patience = 40.0
     """Seconds."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
         self._name = name
         self._process = process
-        self._log = log
         self._reports: list[Report] = []
+        self._reading = asyncio.Lock()
 
     @classmethod
     async def start(
@@ -55,7 +55,7 @@ class Program:
                 stderr=errors,
                 start_new_session=True,
             )
-        return cls(module, process, log)
+        return cls(module, process)
 
     async def order(self, order: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -68,18 +68,16 @@ class Program:
 
     async def _next(self, event: str, wanted: Callable[[Report], bool]) -> Report:
         while True:
-            for report in self._reports:
-                if report["event"] == event and wanted(report):
-                    self._reports.remove(report)
-                    return report
-            assert self._process.stdout is not None
-            line = await self._process.stdout.readline()
-            assert line, f"{self._name} ended before {event!r}; its log:\n{self.log}"
-            self._reports.append(json.loads(line))
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text("utf-8", "replace")
+            # Several may wait, each for reports of its own; one of them reads for all.
+            async with self._reading:
+                for report in self._reports:
+                    if report["event"] == event and wanted(report):
+                        self._reports.remove(report)
+                        return report
+                assert self._process.stdout is not None
+                line = await self._process.stdout.readline()
+                assert line, f"{self._name} ended before {event!r}"
+                self._reports.append(json.loads(line))
 
     async def finish(self) -> None:
         """No more orders; wait until it has ended."""

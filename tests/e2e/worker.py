@@ -26,7 +26,9 @@ def report(event: str, **more: Any) -> None:
 
 async def main(executor: str) -> None:
     server = agent.server
+    # The quick start gives its server no options; what a process of its own would take from the environment.
     server._job_executor_type = JobExecutorType(executor)  # pyright: ignore[reportPrivateUsage]
+    server._num_idle_processes = 1  # pyright: ignore[reportPrivateUsage]
 
     def ended(process: Any) -> None:
         if process.running_job is not None:

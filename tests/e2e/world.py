@@ -84,15 +84,15 @@ class World:
         metadata: str = "",
         attributes: Mapping[str, str] | None = None,
         departure_timeout: int = 1,
-        again: bool = False,
+        with_agent: bool = True,
     ) -> AsyncGenerator[Call]:
-        """A caller on the line with the agent. `again`: the agent is there still."""
+        """A caller on the line with the agent, who is sent for unless there is one in the room still."""
         program = await self._start(f"caller {caller}", "tests.e2e.caller")
         try:
             ring = Ring(
                 room=room,
                 identity=caller,
-                agent="" if again else self.agent,
+                agent=self.agent if with_agent else "",
                 metadata=metadata,
                 attributes=attributes or {},
                 departure_timeout=departure_timeout,
@@ -109,9 +109,16 @@ class World:
         """Wait until the job in this room is over; nothing is written after that."""
         await self.worker.reports("ended", if_=lambda report: report["room"] == room)
 
-    async def conversation(self, room: str, caller: str, *says: str, metadata: str = "") -> list[str]:
+    async def conversation(
+        self,
+        room: str,
+        caller: str,
+        *says: str,
+        metadata: str = "",
+        attributes: Mapping[str, str] | None = None,
+    ) -> list[str]:
         """A whole call: say these things, hang up, and wait until the job is over. Returns the replies."""
-        async with self.rings(room, caller, metadata=metadata) as call:
+        async with self.rings(room, caller, metadata=metadata, attributes=attributes) as call:
             replies = [await call.say(words) for words in says]
             await call.hang_up()
         await self.ended(room)

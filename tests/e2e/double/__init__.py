@@ -7,7 +7,7 @@ to it unmodified. It speaks as much of their protocols as a call by text takes:
 - data: packets of one participant go to the others over WebRTC data channels, or to those they name;
 - participants: identity, attributes and permissions from the access token, changes of attributes, reasons of departure;
 - workers: registration, dispatch with metadata, availability and assignment;
-- the server API: CreateRoom, DeleteRoom, RemoveParticipant, CreateDispatch.
+- the server API: CreateRoom, DeleteRoom, ListParticipants, RemoveParticipant, CreateDispatch.
 
 What it does not do: carry audio or video (a published track is accepted, said to be subscribed, and goes nowhere),
 resume a dropped connection, SIP, ingress, egress, webhooks, regions, the single peer connection of newer clients.

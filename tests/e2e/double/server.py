@@ -56,6 +56,11 @@ def make_app(*, key: str, secret: str, lost_after: float = LOST_AFTER) -> web.Ap
         found.ends(models.DisconnectReason.ROOM_DELETED)
         return room.DeleteRoomResponse()
 
+    async def list_participants(said: room.ListParticipantsRequest) -> Message:
+        found = rooms.get(said.room)
+        inside = [] if found is None else [one.info for one in found.participants.values()]
+        return room.ListParticipantsResponse(participants=inside)
+
     async def remove_participant(said: room.RoomParticipantIdentity) -> Message:
         found = rooms.get(said.room)
         if found is None or said.identity not in found.participants:
@@ -83,6 +88,7 @@ def make_app(*, key: str, secret: str, lost_after: float = LOST_AFTER) -> web.Ap
     for path, handler in {
         "RoomService/CreateRoom": twirp(room.CreateRoomRequest, create_room),
         "RoomService/DeleteRoom": twirp(room.DeleteRoomRequest, delete_room),
+        "RoomService/ListParticipants": twirp(room.ListParticipantsRequest, list_participants),
         "RoomService/RemoveParticipant": twirp(room.RoomParticipantIdentity, remove_participant),
         "AgentDispatchService/CreateDispatch": twirp(
             agent_dispatch.CreateAgentDispatchRequest, create_dispatch

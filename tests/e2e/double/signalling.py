@@ -16,6 +16,9 @@ __all__ = ["Signalling"]
 
 SERVER = models.ServerInfo(version="1.9.0", protocol=16, edition=models.ServerInfo.Edition.Standard)
 
+SUBSCRIBED_AFTER = (0.2, 0.5, 1.0, 2.0, 4.0)
+"""Seconds after which a new track is said to be subscribed. The client drops it before it knows its own track."""
+
 
 class Signalling:
     """Serves participants.
@@ -107,8 +110,10 @@ class Signalling:
         )
         published = rtc.TrackPublishedResponse(cid=request.cid, track=track)
         participant.signal(rtc.SignalResponse(track_published=published))
-        subscribed = rtc.TrackSubscribed(track_sid=track.sid)
-        participant.signal(rtc.SignalResponse(track_subscribed=subscribed))
+        subscribed = rtc.SignalResponse(track_subscribed=rtc.TrackSubscribed(track_sid=track.sid))
+        # Without media nothing shows when the client is ready to hear it. Once more does no harm.
+        for delay in SUBSCRIBED_AFTER:
+            asyncio.get_running_loop().call_later(delay, participant.signal, subscribed)
 
     def _change(self, request: rtc.UpdateParticipantMetadata, room: Room, participant: Participant) -> None:
         """Change a participant's own name, metadata or attributes, if its token lets it."""
