@@ -124,3 +124,19 @@ async def test_job_metadata_reaches_bind() -> None:
         tag: Any = json.loads(context.job.metadata)["container_tag"]
         memory.bind(container_tag=tag, session_id=context.room.name)
         assert memory.container_tag == "user_7"
+
+
+async def test_another_callback_that_raises_costs_no_words() -> None:
+    """Case L1: LiveKit then cancels what is left, in the middle of a write; one more attempt is made."""
+    store = ScriptedStore().script("append", Hang())
+
+    async def broken() -> None:
+        await asyncio.sleep(1.0)
+        raise RuntimeError
+
+    with job() as running:
+        await a_call(store, "One.")
+        running.context.add_shutdown_callback(broken)
+        await running.end(None)
+    assert running.errors
+    assert lines(store) == 2
