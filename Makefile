@@ -16,7 +16,7 @@ WHEEL_TESTS ?= tests/unit tests/session
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format build test-wheel bench-embedded bench-facts bench-retrieval clean
+.PHONY: help demo test check format build test-wheel bench-embedded bench-mirror bench-facts bench-retrieval clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -67,6 +67,9 @@ test-wheel: build ## The built wheel on the lowest allowed dependencies
 
 bench-embedded: $(READY) ## How long recall takes and when a call becomes recallable, on the embedded service
 	@$(BIN)/python bench/embedded.py $(ARGS)
+
+bench-mirror: $(READY) ## How fast a caller's memory is here, and searched here
+	@$(BIN)/python bench/mirror.py $(ARGS)
 
 bench-facts: $(READY) ## How well facts are drawn from calls
 	@$(BIN)/python bench/facts.py $(ARGS)

@@ -17,6 +17,12 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], AbstractEventLoop]
     return {"virtual": VirtualLoop}
 
 
+@pytest.fixture(autouse=True)
+def _no_cache_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the cache of the person who runs it."""
+    monkeypatch.setenv("SUPERMEMORY_LIVEKIT_CACHE", "off")
+
+
 @pytest.fixture
 async def clock(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[VirtualClock]:
     """Virtual time for this test: no wait takes real time, see `tests.support.clock`."""

@@ -101,6 +101,8 @@ class MemoryTools:
         """False once the organisation has turned out to have no balance for instant processing."""
         self._receipts: dict[str, dict[str, _Receipt]] = defaultdict(dict)
         """By container tag, so that a rebind never crosses callers, and by the fact's comparable text."""
+        self._shown: dict[str, str] = {}
+        """Texts of memories by the ids under which they were shown, so that a forgotten one is known by its text too."""
         self._outages: dict[str, OutageLog] = {}
         self._said_unbound = False
         self._tools = self._make_tools()
@@ -194,6 +196,10 @@ class MemoryTools:
             return _SOMEONE_ELSE
         if not hits:
             return "Nothing stored about the caller matches this. Other words may."
+        return self._show(hits)
+
+    def _show(self, hits: Sequence[Hit]) -> str:
+        self._shown.update((hit.memory_id, hit.text) for hit in hits if hit.memory_id is not None)
         return tool_text(hits, self._now())
 
     async def _find(self, tag: str, query: str) -> list[Hit]:
@@ -308,7 +314,7 @@ class MemoryTools:
         if hits:
             return (
                 f"{said} These come close; if the caller means one of them, call forget with its id:\n"
-                f"{tool_text(hits, self._now())}"
+                f"{self._show(hits)}"
             )
         if self._receipts[tag]:
             return f"{said} What was saved moments ago may still be being saved; try again in a minute."
@@ -367,7 +373,7 @@ class MemoryTools:
             logger.warning("The tool forget left the document of a forgotten fact: %s", describe(error))
 
     def _done(self, memory_id: str | None = None, text: str | None = None) -> str:
-        self._forgot(memory_id, text)
+        self._forgot(memory_id, text or self._shown.get(memory_id or ""))
         return _FORGOTTEN
 
     # -- what the model reads

@@ -302,3 +302,19 @@ async def test_a_tool_follow_up_shows_what_was_found_here() -> None:
     await memory.aclose()
     assert all("Likes tea." in seen.text for seen in model.seen)
     assert memory.stats.recalls == 1
+
+
+async def test_a_fact_remembered_and_forgotten_by_id_in_one_call_is_gone(clock: VirtualClock) -> None:
+    """Case T7: the mirror knows such a fact by its text alone until the service lists it."""
+    store = store_with()
+    memory = memory_over(store)
+    model = ScriptedLLM(echo)
+    await loaded(memory, clock)
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        await memory.remember("My dog is called Fidget.")
+        shown = await memory.search("My dog is called Fidget.")
+        assert "Forgotten" in await memory.forget(memory_id=shown.partition("id=")[2].split()[0])
+        await say(session, "What is my dog called?")
+    await memory.aclose()
+    assert "Fidget" not in model.seen[-1].text
