@@ -56,6 +56,9 @@ SOFT_BUDGET = 0.15
 """Seconds a reply waits for a part that has a substitute at hand: a newer profile than the one that is known, the
 service's search beside what the mirror or an early search has found."""
 
+EARLY_BUDGET = 0.4
+"""The same where the substitute is what was found for unfinished words alone, which may lack the telling one."""
+
 MIRROR_BUDGET = 0.5
 """Seconds a reply waits for the mirror, which answers in milliseconds unless the machine is overloaded."""
 
@@ -358,7 +361,8 @@ class Recall:
             self._too_late(lookup, late)
         if useful and lookup.soft:
             elapsed = asyncio.get_running_loop().time() - lookup.started
-            await self._wait(useful, SOFT_BUDGET - elapsed, None)
+            only_early = lookup.search in useful and not _result(lookup.mirrored) and not self._mirror_ready()
+            await self._wait(useful, (EARLY_BUDGET if only_early else SOFT_BUDGET) - elapsed, None)
 
     def _too_late(self, lookup: _Lookup, late: set[asyncio.Task[Any]]) -> None:
         lookup.waited_out = True

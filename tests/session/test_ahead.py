@@ -200,7 +200,7 @@ async def test_a_search_begun_while_the_caller_speaks_serves_words_it_holds_enou
     async with ScriptedCaller(agent_over(memory), llm=model) as caller:
         memory.attach(caller.session)
         loop = asyncio.get_running_loop()
-        await caller.says("what is the name of my brown dog then would you")
+        await caller.says("what is the name of my old brown dog then would you")
         over = loop.time()
         await caller.hears_reply()
     await memory.aclose()
