@@ -18,7 +18,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,8 +66,8 @@ class Caller:
     async def join(self) -> None:
         ring = self._ring
         self._room.on("participant_connected", self._sees)
-        self._room.on("participant_attributes_changed", lambda _, participant: self._sees(participant))
-        self._room.on("disconnected", lambda reason: report("left", reason=rtc.DisconnectReason.Name(reason)))
+        self._room.on("participant_attributes_changed", self._sees_change)
+        self._room.on("disconnected", self._left)
         self._room.register_text_stream_handler("lk.transcription", self._hears)
         token = (
             api.AccessToken()
@@ -126,6 +126,12 @@ class Caller:
         await self._until(lambda: self._reply is not None and self._states[-1:] == ["listening"])
         report("reply", text=self._reply)
 
+    def _left(self, reason: rtc.DisconnectReason.ValueType) -> None:
+        report("left", reason=rtc.DisconnectReason.Name(reason))
+
+    def _sees_change(self, changed: Mapping[str, str], participant: rtc.RemoteParticipant) -> None:
+        self._sees(participant)
+
     def _sees(self, participant: rtc.RemoteParticipant) -> None:
         state = participant.attributes.get(STATE)
         if state and self._states[-1:] != [state]:
@@ -144,12 +150,12 @@ class Caller:
         self._reply = words
         self._changed.set()
 
-    async def _until(self, condition: Any) -> None:
+    async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
             self._changed.clear()
             await self._changed.wait()
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

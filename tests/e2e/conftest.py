@@ -16,8 +16,9 @@ async def _here(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[World]:
     """A world whose worker runs jobs as the module's `EXECUTOR` says."""
+    executor: str = vars(request.module)["EXECUTOR"]  # pyright: ignore[reportUnknownArgumentType]
     try:
-        async with world(tmp_path_factory.mktemp("calls"), executor=request.module.EXECUTOR) as here:
+        async with world(tmp_path_factory.mktemp("calls"), executor=executor) as here:
             yield here
     except NoNetwork as reason:
         pytest.skip(f"LIVEKIT_URL is not set, and the double has no network: {reason}")

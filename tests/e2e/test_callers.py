@@ -31,10 +31,11 @@ async def test_job_metadata_decides_whose_memory_it_is(here: World) -> None:
     first, again, other = here.room("metadata-1"), here.room("metadata-2"), here.room("metadata-3")
     metadata = json.dumps({"container_tag": "user_7"})
     assert await here.conversation(first, "ana", HOME, metadata=metadata) == [NOTED]
-    assert await asyncio.gather(
+    known, unknown = await asyncio.gather(
         here.conversation(again, "her-phone", WHERE, metadata=metadata),
         here.conversation(other, "ana", WHERE),
-    ) == [[KNOWN], [UNKNOWN]]
+    )
+    assert (known, unknown) == ([KNOWN], [UNKNOWN])
     assert await here.remembered(first, again, other) == {
         ("user_7", f"lk-{first}"): spoken([HOME], [NOTED]),
         ("user_7", f"lk-{again}"): spoken([WHERE], [KNOWN]),
@@ -47,10 +48,11 @@ async def test_the_attribute_in_the_callers_token_decides_whose_memory_it_is(her
     first, again, other = here.room("attribute-1"), here.room("attribute-2"), here.room("attribute-3")
     attributes = {"supermemory_container_tag": "user_8"}
     assert await here.conversation(first, "bo", HOME, attributes=attributes) == [NOTED]
-    assert await asyncio.gather(
+    known, unknown = await asyncio.gather(
         here.conversation(again, "his-phone", WHERE, attributes=attributes),
         here.conversation(other, "bo", WHERE),
-    ) == [[KNOWN], [UNKNOWN]]
+    )
+    assert (known, unknown) == ([KNOWN], [UNKNOWN])
     assert await here.remembered(first, again, other) == {
         ("user_8", f"lk-{first}"): spoken([HOME], [NOTED]),
         ("user_8", f"lk-{again}"): spoken([WHERE], [KNOWN]),

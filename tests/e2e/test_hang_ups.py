@@ -58,10 +58,8 @@ async def test_a_call_that_the_backend_ends_while_the_agent_listens_is_stored(he
         assert await here.conversation(again, caller, WHERE) == [KNOWN]
         return reason
 
-    assert await asyncio.gather(ended("di", "be removed"), ended("ed", "delete room")) == [
-        "PARTICIPANT_REMOVED",
-        "ROOM_DELETED",
-    ]
+    removed, deleted = await asyncio.gather(ended("di", "be removed"), ended("ed", "delete room"))
+    assert (removed, deleted) == ("PARTICIPANT_REMOVED", "ROOM_DELETED")
 
 
 async def test_a_caller_whose_connection_is_lost_comes_back_into_the_same_call_and_is_lost_again(

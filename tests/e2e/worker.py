@@ -34,11 +34,14 @@ async def main(executor: str) -> None:
         if process.running_job is not None:
             report("ended", room=process.running_job.job.room.name)
 
+    def registered(worker_id: str, server_info: Any) -> None:
+        report("registered")
+
     def started() -> None:
         server._proc_pool.on("process_closed", ended)  # pyright: ignore[reportPrivateUsage]
 
     server.once("worker_started", started)
-    server.on("worker_registered", lambda *_: report("registered"))
+    server.on("worker_registered", registered)
     running = asyncio.create_task(server.run(devmode=True))
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)

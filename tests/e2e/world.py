@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -100,7 +101,7 @@ class World:
             await program.order(asdict(ring))
             await program.reports("ready")
             yield Call(program)
-        except (AssertionError, TimeoutError) as error:
+        except (AssertionError, asyncio.TimeoutError) as error:
             raise AssertionError(f"{error or type(error).__name__}\n{self._logs()}") from error
         finally:
             await program.kill()

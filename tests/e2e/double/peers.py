@@ -28,13 +28,15 @@ class Peers:
         # The library's default configuration asks a server on the internet for this host's address.
         self._publisher = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._subscriber = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-        self._received = received
         self._waiting: dict[str, list[bytes]] = {label: [] for label in LABELS}
         self._channels: dict[str, RTCDataChannel] = {}
 
         @self._publisher.on("datachannel")
         def _(channel: RTCDataChannel) -> None:
-            channel.on("message", lambda data: self._received(data, channel.label))
+            def message(data: bytes) -> None:
+                received(data, channel.label)
+
+            channel.on("message", message)
 
         @self._subscriber.on("connectionstatechange")
         def _() -> None:

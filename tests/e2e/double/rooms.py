@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 from livekit import api
+from livekit.api.access_token import Claims
 from livekit.protocol import models, rtc
 
 from .peers import Peers
@@ -33,7 +34,7 @@ class Participant:
 
     peers: Peers
 
-    def __init__(self, claims: api.Claims, socket: web.WebSocketResponse, *, client_protocol: int) -> None:
+    def __init__(self, claims: Claims, socket: web.WebSocketResponse, *, client_protocol: int) -> None:
         grants = claims.video or api.VideoGrants()
         now = time.time()
         self.socket = socket
@@ -118,7 +119,7 @@ class Room:
         self.participants[participant.info.identity] = participant
         self.tell_of(participant)
 
-    def leaves(self, participant: Participant, reason: models.DisconnectReason.ValueType) -> None:
+    def leaves(self, participant: Participant, reason: models.DisconnectReason) -> None:
         """Let somebody go, or put them out, and tell the others why. Once for each participant."""
         if participant.left:
             return
@@ -137,7 +138,7 @@ class Room:
                 self.info.departure_timeout, self.ends, models.DisconnectReason.ROOM_CLOSED
             )
 
-    def ends(self, reason: models.DisconnectReason.ValueType) -> None:
+    def ends(self, reason: models.DisconnectReason) -> None:
         """Put everybody out and close."""
         # Callers first: their agents learn the reason before they are put out themselves.
         for participant in sorted(self.participants.values(), key=lambda one: one.is_agent):

@@ -9,6 +9,7 @@ import jwt
 from aiohttp import web
 from google.protobuf.message import Message
 from livekit import api
+from livekit.api.access_token import Claims
 from livekit.protocol import agent_dispatch, models, room
 
 from .rooms import Rooms
@@ -30,7 +31,7 @@ def make_app(*, key: str, secret: str, lost_after: float = LOST_AFTER) -> web.Ap
     signalling = Signalling(rooms, lost_after=lost_after)
     workers = Workers(key=key, secret=secret)
 
-    def claims(request: web.Request) -> api.Claims:
+    def claims(request: web.Request) -> Claims:
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
             return verifier.verify(bearer or request.query.get("access_token", ""))

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from aiohttp import WSMsgType, web
-from livekit import api
+from livekit.api.access_token import Claims
 from livekit.protocol import models, rtc
 
 from .peers import Peers
@@ -32,7 +32,7 @@ class Signalling:
         self._rooms = rooms
         self._lost_after = lost_after
 
-    async def serve(self, request: web.Request, claims: api.Claims) -> web.WebSocketResponse:
+    async def serve(self, request: web.Request, claims: Claims) -> web.WebSocketResponse:
         grants = claims.video
         if grants is None or not grants.room_join or not grants.room:
             raise web.HTTPForbidden(text="the token does not let its holder into a room")

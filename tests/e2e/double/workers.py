@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 
 from aiohttp import WSMsgType, web
 from livekit import api
+from livekit.api.access_token import Claims
 from livekit.protocol import agent, agent_dispatch
 
 from .rooms import Room
@@ -16,6 +18,8 @@ __all__ = ["Workers"]
 
 PATIENCE = 20.0
 """Seconds that a dispatch waits for a worker which takes it."""
+
+logger = logging.getLogger(__name__)
 
 _numbers = itertools.count(1)
 
@@ -31,7 +35,7 @@ class Workers:
         self._answers: dict[str, asyncio.Future[agent.AvailabilityResponse]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def serve(self, request: web.Request, claims: api.Claims) -> web.WebSocketResponse:
+    async def serve(self, request: web.Request, claims: Claims) -> web.WebSocketResponse:
         if claims.video is None or not claims.video.agent:
             raise web.HTTPForbidden(text="the token does not let its holder be a worker")
         socket = web.WebSocketResponse()
@@ -76,8 +80,13 @@ class Workers:
         )
         task = asyncio.ensure_future(asyncio.wait_for(self._assign(dispatch, room), PATIENCE))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._assigned)
         return dispatch
+
+    def _assigned(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("No agent was sent into a room: %r", error)
 
     async def _assign(self, dispatch: agent_dispatch.AgentDispatch, room: Room) -> None:
         job = agent.Job(
