@@ -16,7 +16,7 @@ WHEEL_TESTS ?= tests/unit tests/session
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format build test-wheel bench-embedded bench-mirror bench-facts bench-retrieval clean
+.PHONY: help demo test check format build test-wheel bench-embedded bench-mirror bench-reply bench-facts bench-retrieval clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -70,6 +70,10 @@ bench-embedded: $(READY) ## How long recall takes and when a call becomes recall
 
 bench-mirror: $(READY) ## How fast a caller's memory is here, and searched here
 	@$(BIN)/python bench/mirror.py $(ARGS)
+
+# In real time, for some six minutes: run it on a machine that does nothing else.
+bench-reply: $(READY) ## What memory costs a reply, in calls in real time, beside other ways; ARGS=--quick
+	@$(BIN)/python bench/reply.py $(ARGS)
 
 bench-facts: $(READY) ## How well facts are drawn from calls
 	@$(BIN)/python bench/facts.py $(ARGS)

@@ -1,6 +1,6 @@
 """What memory costs the caller: the time from the end of their words to the first sound of the reply.
 
-    python bench/reply.py [--turns 200] [--seed 1] [--quick] [--plot docs/images/reply.svg]
+    python bench/reply.py [--turns 200] [--seed 1] [--quick] [--plot FILE]
 
 Calls in real time, many at once, strategies in a seeded mixed order: real `AgentSession`s with a scripted line
 (`reply_calls.Line` states its delays) and the embedded service in a process of its own, over HTTP, every request of
@@ -33,6 +33,8 @@ from supermemory_livekit.retrieval import load_embedder
 
 QUESTIONS = 10
 """Asked in one call."""
+
+PLOT = Path(__file__).parents[1] / "docs" / "images" / "reply.svg"
 
 HUNG = ("ours-hangs", "ours-hung")
 HUNG_CALLERS = 3
@@ -149,11 +151,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--delays", default="0.85,2.1", help="median and 95th percentile, seconds")
     parser.add_argument("--at-once", type=int, default=24, help="calls at once")
     parser.add_argument("--strategies", default=",".join(STRATEGIES), help="some of them, for a shorter run")
-    parser.add_argument("--plot", type=Path, help="write the plot here, as SVG")
+    parser.add_argument("--plot", type=Path, help=f"where to write the plot, as SVG; {PLOT.name} of the docs")
     options = parser.parse_args()
     options.strategies = options.strategies.split(",")
     if options.quick:
         options.turns = 40
+    elif options.plot is None and options.strategies == list(STRATEGIES):
+        options.plot = PLOT
     return options
 
 
@@ -184,7 +188,7 @@ def main() -> None:
     print("event loop late by " + ", ".join(f"p{100 * share:g} {ms:.1f} ms" for share, ms in shares.items()))
     if options.plot is not None:
         plot({NAMES[one]: report.replies(one) for one in options.strategies}, options.plot)
-        print(f"plot: {options.plot}")
+        print(f"plot: {options.plot.name}")
     print(last_line(report))
 
 
