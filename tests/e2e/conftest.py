@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
@@ -16,9 +17,12 @@ async def _here(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[World]:
     """A world whose worker runs jobs as the module's `EXECUTOR` says."""
-    executor: str = vars(request.module)["EXECUTOR"]  # pyright: ignore[reportUnknownArgumentType]
     try:
-        async with world(tmp_path_factory.mktemp("calls"), executor=executor) as here:
+        async with world(tmp_path_factory.mktemp("calls"), executor=_executor(request)) as here:
             yield here
     except NoNetwork as reason:
         pytest.skip(f"LIVEKIT_URL is not set, and the double has no network: {reason}")
+
+
+def _executor(request: pytest.FixtureRequest) -> str:
+    return str(cast(Any, request).module.EXECUTOR)
