@@ -102,7 +102,7 @@ class MemoryTools:
         self._receipts: dict[str, dict[str, _Receipt]] = defaultdict(dict)
         """By container tag, so that a rebind never crosses callers, and by the fact's comparable text."""
         self._shown: dict[str, str] = {}
-        """Texts of memories by the ids under which they were shown, so that a forgotten one is known by its text too."""
+        """Texts of memories by the ids they were shown with, so that a forgotten one is known by its text too."""
         self._outages: dict[str, OutageLog] = {}
         self._said_unbound = False
         self._tools = self._make_tools()
