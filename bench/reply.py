@@ -186,6 +186,8 @@ def main() -> None:
     )
     shares = {share: 1e3 * share_of(lateness, share) for share in (0.5, 0.95, 0.99)}
     print("event loop late by " + ", ".join(f"p{100 * share:g} {ms:.1f} ms" for share, ms in shares.items()))
+    if silent := sum(call.silent for call in calls):
+        print(f"{silent} turns got no reply and are left out")
     if options.plot is not None:
         plot({NAMES[one]: report.replies(one) for one in options.strategies}, options.plot)
         print(f"plot: {options.plot.name}")

@@ -84,6 +84,8 @@ class Call:
     strategy: str
     memories: int
     turns: list[Turn] = field(default_factory=lambda: list[Turn]())
+    silent: int = 0
+    """Turns that nothing answered within 30 s. They are in no other figure."""
     ready: float | None = None
     """Seconds from the beginning of `preload` until the mirror could be searched."""
     complete: float | None = None
@@ -228,8 +230,12 @@ async def make_call(
         await asyncio.sleep(0.4)
         for number, question in list(enumerate(person.questions)) * rounds:
             turn = Turn(person.tag, number, question.late, len(question.segments))
-            call.turns.append(turn)
-            await _ask(caller, model, network, question, turn)
+            try:
+                await _ask(caller, model, network, question, turn)
+            except asyncio.TimeoutError:
+                call.silent += 1
+            else:
+                call.turns.append(turn)
     if memory is not None:
         await memory.aclose()
     if watch is not None:
@@ -249,14 +255,17 @@ async def _ask(
             heard.set_result(loop.time())
 
     asked, searched = len(model.seen), network.requests["POST /v4/search"]
+    *first, last = question.segments
+    for segment in first:
+        await caller.begins(segment)
+        await caller.pauses(segment)
+        await asyncio.sleep(0.05)
+    await caller.begins(last)
+    ended = loop.time()
+    # Listened for from here on: an agent that takes the pause for the end and is interrupted has not replied yet.
     caller.loudspeaker.on("playback_started", begins)
     try:
-        for position, segment in enumerate(question.segments):
-            if position:
-                await asyncio.sleep(0.05)
-            await caller.begins(segment)
-            ended = loop.time()
-            await caller.pauses(segment)
+        await caller.pauses(last)
         turn.reply = await asyncio.wait_for(heard, 30) - ended
     finally:
         caller.loudspeaker.off("playback_started", begins)
