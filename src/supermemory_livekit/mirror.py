@@ -173,10 +173,11 @@ class Mirror:
         self._work = self._background.start(self._load(), "Loading the caller's memory")
 
     async def wait_until_ready(self, timeout: float) -> bool:
-        """Wait until memories can be searched, at most so many seconds. For programs that prepare a call."""
+        """Wait until memories can be searched, at most so many seconds; no longer where they cannot be listed."""
         waiter = asyncio.ensure_future(self._ready.wait())
+        ends: set[asyncio.Future[Any]] = {waiter} if self._work is None else {waiter, self._work}
         try:
-            await asyncio.wait({waiter}, timeout=timeout)
+            await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiter.cancel()
         return self.ready

@@ -232,14 +232,22 @@ class Recall:
         """The profile of the bound caller within `recall_timeout`, kept as the fall-back of later turns.
 
         In mode "query" no profile is shown; it is asked for all the same, to open the connection before the first
-        turn needs it. The mirror begins to load beside it.
+        turn needs it. The mirror loads beside it and is waited for within the same time, so that a service which
+        hangs from then on adds nothing to any reply.
         """
         tag = self._tag
         if tag is None:
             return None
-        self._load_ahead(tag)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        mirror = self._load_ahead(tag)
         fetch = self._start_fetch(tag)
-        await self._wait({fetch}, self._params.recall_timeout, self._profile_patience)
+        if await self._wait({fetch}, self._params.recall_timeout, self._profile_patience):
+            # The same service would make the first turn wait as long again.
+            self._search_patience.overdue(self._params.recall_timeout)
+        left = self._params.recall_timeout - (loop.time() - started)
+        if mirror is not None and left > 0 and _result(fetch) is not None:
+            await mirror.wait_until_ready(left)
         return self._known_profile() if tag == self._tag else None
 
     async def for_greeting(self) -> Recollection:

@@ -318,3 +318,49 @@ async def test_a_fact_remembered_and_forgotten_by_id_in_one_call_is_gone(clock: 
         await say(session, "What is my dog called?")
     await memory.aclose()
     assert "Fidget" not in model.seen[-1].text
+
+
+@pytest.mark.parametrize(("delay", "waited"), [(0.4, 0.4), (1.5, 1.5), (5.0, 2.0)])
+async def test_preload_waits_for_the_first_memories_within_its_budget(
+    delay: float, waited: float, clock: VirtualClock
+) -> None:
+    """Design 4.3: memory is here before the caller speaks; preload never takes longer than `recall_timeout`."""
+    store = store_with("Likes tea.").always("memories", Work(after=delay))
+    memory = memory_over(store)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    assert await memory.preload(ChatContext()) is True
+    assert loop.time() - started == pytest.approx(waited, abs=0.1)
+    await memory.aclose()
+
+
+@pytest.mark.parametrize(
+    "refusal", [NotImplementedError(), ServiceUnavailable("memories answered 503", status=503)]
+)
+async def test_preload_waits_for_no_list_that_does_not_come(refusal: Exception, clock: VirtualClock) -> None:
+    """Design 4.3: a service or key that refuses the list costs no time; one that fails, no more than the budget."""
+    store = store_with().always("memories", Fail(refusal))
+    memory = memory_over(store)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    assert await memory.preload(ChatContext()) is True
+    assert loop.time() - started <= (0.1 if isinstance(refusal, NotImplementedError) else 2.05)
+    await memory.aclose()
+
+
+async def test_a_service_that_hung_at_preload_is_not_waited_for_again(clock: VirtualClock) -> None:
+    """Design 4.4: one hard budget in all, that of preload included."""
+    store = store_with("Likes tea.")
+    for operation in ("profile", "search", "memories", "latest_calls"):
+        store.always(operation, Hang())
+    memory = memory_over(store)
+    model = ScriptedLLM(echo)
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await memory.preload(ChatContext())
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        for turn in range(20):
+            await say(session, f"What do I drink at {turn}?")
+    assert loop.time() - before <= 2.1
+    await memory.aclose()
