@@ -287,9 +287,9 @@ class Mirror:
         self._synced_at = asyncio.get_running_loop().time()
         self._asked_to_wait = 0.0
         answered = await asyncio.gather(
-            self._attempt(self._sync_profile()),
-            self._attempt(self._sync_calls(), refused=self._refuse_calls),
-            self._attempt(self._sync_memories(), refused=self._refuse),
+            self._attempt(self._sync_profile),
+            self._attempt(self._sync_calls, refused=self._refuse_calls),
+            self._attempt(self._sync_memories, refused=self._refuse),
         )
         if self._missing and all(answered):
             self._judge_missing()
@@ -301,10 +301,13 @@ class Mirror:
         return True
 
     async def _attempt(
-        self, part: Coroutine[Any, Any, None], refused: Callable[[Exception], None] | None = None
+        self,
+        part: Callable[[], Coroutine[Any, Any, None]],
+        refused: Callable[[Exception], None] | None = None,
     ) -> bool:
         try:
-            await part
+            # Called here: a coroutine made before would be left over when this task is cancelled before it begins.
+            await part()
         except _Closed:
             return False
         except Exception as error:  # noqa: BLE001 - a fault of the store must not end the call

@@ -10,7 +10,7 @@ generation, a follow-up after each tool. All of them ask here; the service is as
 What a reply is shown comes from three places, the first that has it:
 
 1. the mirror of the caller's memory in this process (`mirror.py`), a matter of milliseconds;
-2. a search of the service begun while the caller was speaking, when its words hold enough of the finished ones;
+2. a search of the service begun while the caller was speaking, when what it found holds what its words lacked;
 3. a search of the service for the finished words.
 
 Every answer carries the container tag it was asked for and is dropped when another tag is bound by then.
@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from .background import Background
-from .early import ENOUGH_SHARE, ENOUGH_WORDS, SpokenWords, content, is_trivial, share
+from .early import EARLY_LIMIT, ENOUGH_WORDS, Chosen, SpokenWords, choose, content, is_trivial
 from .embedding_cache import EmbeddingCache
 from .errors import ServiceError
 from .mirror import Mirror
@@ -55,9 +55,6 @@ the service hung finds out nothing about the service that is back."""
 SOFT_BUDGET = 0.15
 """Seconds a reply waits for a part that has a substitute at hand: a newer profile than the one that is known, the
 service's search beside what the mirror or an early search has found."""
-
-EARLY_BUDGET = 0.4
-"""The same where the substitute is what was found for unfinished words alone, which may lack the telling one."""
 
 MIRROR_BUDGET = 0.5
 """Seconds a reply waits for the mirror, which answers in milliseconds unless the machine is overloaded."""
@@ -97,8 +94,8 @@ class _Lookup:
     """Ids of the attempts that share it."""
     mirrored: _Search | None = None
     search: _Search | None = None
-    early: _Search | None = None
-    """What was found for words that were not the finished ones, used while `search` is not answered."""
+    early: asyncio.Task[Chosen | None] | None = None
+    """What the finished words choose from what unfinished ones have found."""
     profile: asyncio.Task[Profile | None] | None = None
     soft: bool = True
     """Whether to wait a moment for parts that have a substitute: not while the service owes other answers."""
@@ -110,10 +107,15 @@ class _Lookup:
 
     def has_hits(self) -> bool:
         """Whether there is something to show without the service's answer to the finished words."""
-        return bool(_result(self.mirrored) or _result(self.early))
+        return bool(_result(self.mirrored)) or self.early_tells()
+
+    def early_tells(self) -> bool:
+        """Whether what was found for unfinished words can stand for the rest."""
+        chosen = _result(self.early)
+        return chosen is not None and chosen.telling and bool(chosen.hits)
 
     def pending(self) -> bool:
-        return any(task is not None and not task.done() for task in (self.search, self.profile))
+        return any(task is not None and not task.done() for task in (self.search, self.early, self.profile))
 
 
 class Recall:
@@ -185,7 +187,8 @@ class Recall:
         if self._tag is None or not self._wants_search or self._early is not None or self._all_here():
             return
         if self._search_patience.waits and len(content(words)) >= ENOUGH_WORDS:
-            self._early = _Early(words, self._start_search(self._tag, words))
+            search = self._search(self._tag, words, limit=EARLY_LIMIT, threshold=0.0)
+            self._early = _Early(words, self._background.start(search, "Early recall"))
 
     def committed(self, message_id: str) -> None:
         """The user message with this id is part of the conversation now."""
@@ -327,17 +330,18 @@ class Recall:
         return lookup
 
     def _begin_search(self, lookup: _Lookup) -> None:
-        mirror, params = self._mirror, self._params
+        mirror = self._mirror
         if mirror is not None and mirror.ready:
-            here = mirror.search(lookup.text, limit=params.search_limit, threshold=params.search_threshold)
-            lookup.mirrored = self._background.start(_as_tuple(here), "Searching the mirror")
+            lookup.mirrored = self._background.start(
+                self._search_here(mirror, lookup.text), "Searching the mirror"
+            )
             if self._all_here():
                 return
         early = self._early
-        if early is not None and share(early.words, lookup.text) >= ENOUGH_SHARE and _may_serve(early.search):
-            lookup.search = early.search
-            return
-        lookup.early = early.search if early is not None else None
+        if early is not None and _may_serve(early.search):
+            lookup.early = self._background.start(self._chosen(early, lookup.text), "Early recall")
+            if content(lookup.text) <= content(early.words):
+                return
         lookup.soft = not self._search_in_flight()
         if self._search_patience.waits or lookup.soft:
             lookup.search = self._start_search(lookup.tag, lookup.text)
@@ -355,9 +359,13 @@ class Recall:
             await asyncio.wait({lookup.mirrored}, timeout=MIRROR_BUDGET)
         if lookup.waited_out:
             return
+        if lookup.early is not None and self._search_patience.waits and not self._mirror_ready():
+            await self._wait_for_early(lookup)
         needed: set[asyncio.Task[Any]] = set()
+        if lookup.early is not None and lookup.search is None and self._search_patience.waits:
+            needed.add(lookup.early)
         useful: set[asyncio.Task[Any]] = set()
-        if lookup.search is not None and self._search_patience.waits:
+        if lookup.search is not None and self._search_patience.waits and not lookup.early_tells():
             (useful if lookup.has_hits() or self._mirror_ready() else needed).add(lookup.search)
         if lookup.profile is not None and self._profile_patience.waits:
             (needed if self._known_profile() is None else useful).add(lookup.profile)
@@ -369,13 +377,24 @@ class Recall:
             self._too_late(lookup, late)
         if useful and lookup.soft:
             elapsed = asyncio.get_running_loop().time() - lookup.started
-            only_early = lookup.search in useful and not _result(lookup.mirrored) and not self._mirror_ready()
-            await self._wait(useful, (EARLY_BUDGET if only_early else SOFT_BUDGET) - elapsed, None)
+            await self._wait(useful, SOFT_BUDGET - elapsed, None)
+
+    async def _wait_for_early(self, lookup: _Lookup) -> None:
+        """Wait until unfinished words have found what can stand for the rest, or the finished ones are answered."""
+        loop = asyncio.get_running_loop()
+        pending: set[asyncio.Task[Any]] = {task for task in (lookup.early, lookup.search) if task is not None}
+        while pending and not lookup.early_tells() and _result(lookup.search) is None:
+            left = self._params.recall_timeout - (loop.time() - lookup.started)
+            done, pending = await asyncio.wait(
+                pending, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                return
 
     def _too_late(self, lookup: _Lookup, late: set[asyncio.Task[Any]]) -> None:
         lookup.waited_out = True
         self._stats.recalls_late += 1
-        if lookup.search in late:
+        if lookup.search in late or lookup.early in late:
             self._search_patience.overdue(self._params.recall_timeout)
         if lookup.profile in late:
             self._profile_patience.overdue(self._params.recall_timeout)
@@ -386,8 +405,9 @@ class Recall:
 
     def _hits(self, lookup: _Lookup) -> tuple[Hit, ...]:
         found = [_result(lookup.mirrored), _result(lookup.search)]
-        if found[1] is None:
-            found.append(_result(lookup.early))
+        chosen = _result(lookup.early)
+        if found[1] is None and chosen is not None:
+            found.append(chosen.hits)
         answers = [hits for hits in found if hits is not None]
         if answers:
             lookup.served = True
@@ -421,7 +441,23 @@ class Recall:
         return pending
 
     def _start_search(self, tag: str, text: str) -> _Search:
-        return self._background.start(self._search(tag, text), "Recall")
+        params = self._params
+        search = self._search(tag, text, limit=params.search_limit, threshold=params.search_threshold)
+        return self._background.start(search, "Recall")
+
+    async def _search_here(self, mirror: Mirror, text: str) -> tuple[Hit, ...]:
+        params = self._params
+        return tuple(await mirror.search(text, limit=params.search_limit, threshold=params.search_threshold))
+
+    async def _chosen(self, early: _Early, text: str) -> Chosen | None:
+        await asyncio.wait({early.search})
+        hits = _result(early.search)
+        if hits is None:
+            return None
+        params = self._params
+        return await asyncio.to_thread(
+            choose, hits, early.words, text, limit=params.search_limit, threshold=params.search_threshold
+        )
 
     def _start_fetch(self, tag: str) -> asyncio.Task[Profile | None]:
         return self._background.start(self._load_profile(tag, self._late_limit), "Loading the profile")
@@ -441,15 +477,9 @@ class Recall:
             self._freshest_fetch = fetch
         return profile
 
-    async def _search(self, tag: str, text: str) -> tuple[Hit, ...] | None:
-        params = self._params
+    async def _search(self, tag: str, text: str, *, limit: int, threshold: float) -> tuple[Hit, ...] | None:
         asked = self._store.search(
-            tag,
-            text,
-            limit=params.search_limit,
-            threshold=params.search_threshold,
-            mode=SEARCH_MODE,
-            timeout=self._late_limit,
+            tag, text, limit=limit, threshold=threshold, mode=SEARCH_MODE, timeout=self._late_limit
         )
         hits = await self._ask(asked, self._search_patience)
         if hits is None:
@@ -506,10 +536,6 @@ def _result(task: asyncio.Task[T | None] | None) -> T | None:
 def _may_serve(search: _Search) -> bool:
     """Whether this search is still to be answered, or was answered; a failed one is worth another."""
     return not search.done() or _result(search) is not None
-
-
-async def _as_tuple(hits: Coroutine[Any, Any, list[Hit]]) -> tuple[Hit, ...]:
-    return tuple(await hits)
 
 
 def _merged(answers: list[tuple[Hit, ...]], limit: int) -> tuple[Hit, ...]:

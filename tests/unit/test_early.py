@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from supermemory_livekit.early import SpokenWords, content, is_trivial, share
+from supermemory_livekit.early import SpokenWords, choose, content, is_trivial
+from supermemory_livekit.store import Hit
 
 
 def test_interim_words_are_replaced_and_final_ones_add_up() -> None:
@@ -37,10 +38,21 @@ def test_a_word_that_says_something_is_looked_up(text: str) -> None:
     assert not is_trivial(text)
 
 
-def test_the_share_counts_words_with_content() -> None:
-    """Design 4.3: an early result is used by its share of the finished words' content."""
+def test_the_finished_words_choose_from_what_unfinished_ones_found() -> None:
+    """Design 4.3: an early result is used when it holds what the early words lacked."""
+    hits = [
+        Hit("Has a brown dog.", 0.6, "a"),
+        Hit("The dog is called Rex.", 0.3, "b"),
+        Hit("Sings.", 0.05, "c"),
+    ]
+    chosen = choose(hits, "my brown dog", "my brown dog Rex", limit=2, threshold=0.1)
+    assert chosen.telling
+    assert {hit.memory_id for hit in chosen.hits} == {"a", "b"}
+    assert not choose(hits, "my brown dog", "my brown dog and the piano", limit=2, threshold=0.1).telling
+    assert choose(hits, "my brown dog", "my brown dog", limit=2, threshold=0.1).telling
+    assert all(hit.similarity >= 0.1 for hit in choose(hits, "dog", "dog", limit=9, threshold=0.1).hits)
+
+
+def test_content_is_what_a_search_goes_by() -> None:
+    """Design 4.3: stop words and order do not count."""
     assert content("What was the name of my dog") == content("name dog")
-    assert share("what was the name of my dog", "what was the name of my dog again") == 1.0
-    assert share("which table did I book", "which table did I book in Porto") < 1.0
-    assert share("", "which table did I book") == 0.0
-    assert share("", "of the") == 1.0
