@@ -12,7 +12,7 @@ from livekit.agents import ChatContext, llm
 from supermemory_livekit.testing import ScriptedLLM, ScriptedSTT, ScriptedTTS
 from tests.jobs import quickstart
 
-__all__ = ["STORY"]
+__all__ = ["HARD_QUESTION", "STORY"]
 
 if TYPE_CHECKING:
     from livekit.agents import AgentServer, JobContext
@@ -28,10 +28,26 @@ STORY = "Once upon a time there was a ship. " + " ".join(
 """Takes about 30 seconds to tell."""
 
 
+HARD_QUESTION = "What do you make of it all?"
+"""Its answer takes longer than any test waits."""
+
+
+class Thinker(ScriptedLLM):
+    """Thinks long about a hard question."""
+
+    def chat(self, *, chat_ctx: ChatContext, **options: Any) -> llm.LLMStream:
+        self.first_token = 60.0 if _last_words(chat_ctx) == HARD_QUESTION else 0.0
+        return super().chat(chat_ctx=chat_ctx, **options)
+
+
+def _last_words(context: ChatContext) -> str:
+    """What the caller said last."""
+    return next((item.text_content or "" for item in reversed(context.messages()) if item.role == "user"), "")
+
+
 def answer(context: ChatContext, tools: list[llm.Tool]) -> str:
     """The story if it is asked for; otherwise what the model of the quick start's tests says."""
-    last = next((item for item in reversed(context.messages()) if item.role == "user"), None)
-    if last is not None and last.text_content == "Tell me a story.":
+    if _last_words(context) == "Tell me a story.":
         return STORY
     return quickstart.answer(context, tools)
 
@@ -43,6 +59,6 @@ def scripted() -> str:
     return source.replace("word_seconds=0.02", "word_seconds=0.15")
 
 
-_models: dict[str, Any] = {"ScriptedSTT": ScriptedSTT, "ScriptedLLM": ScriptedLLM, "ScriptedTTS": ScriptedTTS}
+_models: dict[str, Any] = {"ScriptedSTT": ScriptedSTT, "ScriptedLLM": Thinker, "ScriptedTTS": ScriptedTTS}
 globals().update(_models)
 exec(compile(scripted(), str(quickstart.SOURCE), "exec"), globals())

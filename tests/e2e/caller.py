@@ -9,7 +9,8 @@ takes orders on stdin and reports on stdout, one JSON object a line. The first o
 - `{"do": "hang up"}`;
 - `{"do": "be removed"}`, `{"do": "delete room"}`: what a backend does to a caller, over the server API.
 
-`ready` is reported when the agent listens for the first time, `left` when the caller is out of the room.
+`state` is reported whenever the agent shows another one, `ready` when it listens for the first time, and `left` when
+the caller is out of the room.
 """
 
 from __future__ import annotations

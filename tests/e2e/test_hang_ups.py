@@ -10,7 +10,7 @@ import asyncio
 
 import pytest
 
-from tests.e2e.agent import STORY
+from tests.e2e.agent import HARD_QUESTION, STORY
 from tests.e2e.world import World, spoken
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
@@ -65,16 +65,17 @@ async def test_a_call_that_the_backend_ends_while_the_agent_listens_is_stored(he
 async def test_a_caller_whose_connection_is_lost_comes_back_into_the_same_call_and_is_lost_again(
     here: World,
 ) -> None:
-    """Design, "Lifecycle": a connection timeout ends no session; a job that ends by it stores what there is."""
+    """A connection timeout ends no session; cases C2 and C11: what waits for an answer that never comes is stored."""
     room, again = here.room("lost-1"), here.room("lost-2")
-    async with here.rings(room, "fay", departure_timeout=4) as call:
+    async with here.rings(room, "fay", departure_timeout=16) as call:
         assert await call.say(HOME) == NOTED
         await call.vanish()
     async with here.rings(room, "fay", with_agent=False) as call:
-        assert await call.say("Just a moment.") == NOTED
+        await call.ask(HARD_QUESTION)
+        await call.sees("thinking")
         await call.vanish()
     replies, _ = await asyncio.gather(here.conversation(again, "fay", WHERE), here.ended(room))
     assert replies == [KNOWN]
     assert await here.remembered(room) == {
-        ("fay", f"lk-{room}"): spoken([HOME, "Just a moment."], [NOTED, NOTED])
+        ("fay", f"lk-{room}"): [*spoken([HOME], [NOTED]), f"Caller: {HARD_QUESTION}"]
     }

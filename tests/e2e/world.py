@@ -41,6 +41,10 @@ class Call:
         """Say something, and do not wait."""
         await self._program.order({"do": "say", "text": text})
 
+    async def sees(self, state: str) -> None:
+        """Wait until the agent shows that it does this: "thinking", "speaking" or "listening"."""
+        await self._program.reports("state", if_=lambda report: report["state"] == state)
+
     async def hears(self, words: str) -> None:
         """Wait until these words of a reply have been spoken."""
         await self._program.reports("hears", if_=lambda report: words in report["text"])
@@ -71,6 +75,8 @@ class World:
     """Name under which the worker is dispatched."""
     worker: Program
     _names: str
+    _waiting: list[Program]
+    """Callers who ring next, started ahead of time since that takes a second."""
 
     def room(self, name: str) -> str:
         """A room's name that no other run of these tests uses."""
@@ -88,7 +94,10 @@ class World:
         with_agent: bool = True,
     ) -> AsyncGenerator[Call]:
         """A caller on the line with the agent, who is sent for unless there is one in the room still."""
-        program = await self._start(f"caller {caller}", "tests.e2e.caller")
+        # Nobody else may take the same one while the next one is started.
+        start = (self.folder, self.prefix, self.environment)
+        program = self._waiting.pop() if self._waiting else await _start_caller(*start)
+        self._waiting.append(await _start_caller(*start))
         try:
             ring = Ring(
                 room=room,
@@ -142,15 +151,14 @@ class World:
         names = {f"lk-{room}" for room in rooms}
         return {key: lines for key, lines in (await self.documents()).items() if key[1] in names}
 
+    async def close(self) -> None:
+        """Nobody rings any more."""
+        for program in self._waiting:
+            await program.kill()
+
     def _logs(self) -> str:
         logs = sorted(self.folder.glob("*.log"))
         return "\n".join(f"--- {log.name}\n{log.read_text('utf-8', 'replace')}" for log in logs)
-
-    async def _start(self, name: str, module: str, *arguments: str) -> Program:
-        log = self.folder / f"{name}.log"
-        return await Program.start(
-            module, *arguments, prefix=self.prefix, environment=self.environment, log=log
-        )
 
 
 @asynccontextmanager
@@ -176,10 +184,23 @@ async def world(folder: Path, *, executor: str = "process") -> AsyncGenerator[Wo
         )
         try:
             await worker.reports("registered")
-            yield World(folder, prefix, environment, agent=names, worker=worker, _names=names)
+            caller = await _start_caller(folder, prefix, environment)
+            here = World(
+                folder, prefix, environment, agent=names, worker=worker, _names=names, _waiting=[caller]
+            )
+            try:
+                yield here
+            finally:
+                await here.close()
             await worker.finish()
         finally:
             await worker.kill()
+
+
+async def _start_caller(folder: Path, prefix: Network, environment: Mapping[str, str]) -> Program:
+    return await Program.start(
+        "tests.e2e.caller", prefix=prefix, environment=environment, log=folder / "callers.log"
+    )
 
 
 @asynccontextmanager

@@ -9,6 +9,9 @@ to it unmodified. It speaks as much of their protocols as a call by text takes:
 - workers: registration, dispatch with metadata, availability and assignment;
 - the server API: CreateRoom, DeleteRoom, ListParticipants, RemoveParticipant, CreateDispatch.
 
+It is in a hurry: a room without callers closes four times as fast as it says, and a line that went dead is given up
+after one second.
+
 What it does not do: carry audio or video (a published track is accepted, said to be subscribed, and goes nowhere),
 resume a dropped connection, SIP, ingress, egress, webhooks, regions, the single peer connection of newer clients.
 What a test shows here it shows of this package and of LiveKit's Python side, not of LiveKit's server.

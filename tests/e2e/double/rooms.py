@@ -26,6 +26,9 @@ KINDS = {
 DEPARTURE_TIMEOUT = 20
 """Seconds that a room outlives its last caller, as on LiveKit's server, unless CreateRoom says otherwise."""
 
+PACE = 4
+"""How many times as fast as on LiveKit's server an empty room closes."""
+
 _numbers = itertools.count(1)
 
 
@@ -83,7 +86,8 @@ class Participant:
 
 
 class Room:
-    """One room. It closes `departure_timeout` seconds after the last participant who is no agent has left."""
+    """One room. It closes `departure_timeout` seconds after the last participant who is no agent has
+    left, divided by `PACE`."""
 
     def __init__(self, name: str, *, departure_timeout: int, closed: Callable[[Room], None]) -> None:
         now = time.time()
@@ -135,7 +139,7 @@ class Room:
         if all(other.is_agent for other in self.participants.values()):
             self._keep_open()
             self._closing = asyncio.get_running_loop().call_later(
-                self.info.departure_timeout, self.ends, models.DisconnectReason.ROOM_CLOSED
+                self.info.departure_timeout / PACE, self.ends, models.DisconnectReason.ROOM_CLOSED
             )
 
     def ends(self, reason: models.DisconnectReason) -> None:
