@@ -79,14 +79,17 @@ def languages() -> tuple[Language, ...]:
 def language_of(text: str, default: Language) -> Language:
     """The language whose words and ways of stating facts occur most in `text`; `default` when none stands out."""
     words = normal(text).split()
-    scores = [
-        sum(word in language.common for word in words)
+    known = languages()
+    scores = {
+        language.code: sum(word in language.common for word in words)
         + 2 * any(topic.sure and topic.pattern.search(text) for topic in language.topics)
-        for language in languages()
-    ]
-    best = max(scores)
-    default_score = next(score for score, it in zip(scores, languages(), strict=True) if it is default)
-    return default if default_score == best else languages()[scores.index(best)]
+        for language in known
+    }
+    best = max(scores.values())
+    # By code: two threads that ask first at the same moment have different objects of each language.
+    if scores[default.code] == best:
+        return default
+    return next(language for language in known if scores[language.code] == best)
 
 
 def _read(code: str, text: str) -> Language:
