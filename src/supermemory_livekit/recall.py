@@ -362,9 +362,9 @@ class Recall:
         if lookup.early is not None and self._search_patience.waits and not self._mirror_ready():
             await self._wait_for_early(lookup)
         needed: set[asyncio.Task[Any]] = set()
-        if lookup.early is not None and lookup.search is None and self._search_patience.waits:
-            needed.add(lookup.early)
         useful: set[asyncio.Task[Any]] = set()
+        if lookup.early is not None and lookup.search is None and self._search_patience.waits:
+            (useful if lookup.has_hits() or self._mirror_ready() else needed).add(lookup.early)
         if lookup.search is not None and self._search_patience.waits and not lookup.early_tells():
             (useful if lookup.has_hits() or self._mirror_ready() else needed).add(lookup.search)
         if lookup.profile is not None and self._profile_patience.waits:
