@@ -11,7 +11,7 @@ import logging
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -28,7 +28,7 @@ from .database import StorageError
 from .engine import Engine, Operations
 from .faults import Fault, Missing, Refused, TooLarge
 
-__all__ = ["MAX_BODY", "create_app"]
+__all__ = ["MAX_BODY", "Ask", "NoBody", "OpenRoute", "Reply", "create_app", "json_route"]
 
 logger = logging.getLogger("supermemory_livekit.local")
 
@@ -62,11 +62,15 @@ class NoBody(BaseModel):
     """For routes that take none; what a client sends anyway is not looked at."""
 
 
+class OpenRoute(Route):
+    """One of `extra_routes` that is answered without a key: it must hold nothing that was stored."""
+
+
 def create_app(engine: Engine, *, api_key: str | None, extra_routes: Sequence[BaseRoute] = ()) -> ASGIApp:
     """The app. With `api_key` None it asks for no key: for mounting inside the process alone.
 
-    `extra_routes` are looked at first and lie behind the key too. The engine starts with the server's lifespan,
-    which also closes it, or where there is none with the first request.
+    `extra_routes` are looked at first and lie behind the key too, except each `OpenRoute`. The engine
+    starts with the server's lifespan, which also closes it, or where there is none with the first request.
     """
 
     @asynccontextmanager
@@ -77,7 +81,7 @@ def create_app(engine: Engine, *, api_key: str | None, extra_routes: Sequence[Ba
         finally:
             await engine.aclose()
 
-    routes = [*extra_routes, *(_route(engine, *entry) for entry in _ROUTES)]
+    routes = [*extra_routes, *(json_route(engine, *entry) for entry in _ROUTES)]
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
@@ -85,18 +89,23 @@ def create_app(engine: Engine, *, api_key: str | None, extra_routes: Sequence[Ba
     )
     # A path that differs by a slash is another path; a redirect would lose the body.
     app.router.redirect_slashes = False
-    return app if api_key is None else _KeyRequired(app, api_key)
+    if api_key is None:
+        return app
+    return _KeyRequired(
+        app, api_key, (*_OPEN_PATHS, *(route.path for route in extra_routes if isinstance(route, OpenRoute)))
+    )
 
 
 class _KeyRequired:
     """Lets through what carries `Authorization: Bearer <key>`."""
 
-    def __init__(self, app: ASGIApp, key: str) -> None:
+    def __init__(self, app: ASGIApp, key: str, open_paths: Collection[str]) -> None:
         self._app = app
+        self._open_paths = open_paths
         self._expected = f"bearer {key}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _OPEN_PATHS or self._allowed(scope):
+        if scope["type"] != "http" or scope["path"] in self._open_paths or self._allowed(scope):
             await self._app(scope, receive, send)
             return
         refusal = _json(
@@ -118,7 +127,7 @@ class _KeyRequired:
         return secrets.compare_digest(scheme.lower() + b" " + key.strip(), self._expected)
 
 
-def _route(
+def json_route(
     engine: Engine,
     method: str,
     path: str,
@@ -126,6 +135,8 @@ def _route(
     schema: type[BaseModel],
     answer: Callable[[Operations, Ask[Any]], Reply],
 ) -> Route:
+    """A route that reads or writes, with a body of this schema; faults and failures are answered as JSON."""
+
     async def endpoint(request: Request) -> Response:
         try:
             raw = b"" if schema is NoBody else await _read_body(request)
