@@ -46,6 +46,10 @@ class Patience:
     def overdue(self, budget: float) -> None:
         self.failed(ServiceTimeout(f"no answer within recall_timeout ({budget:g} s)"))
 
+    def doubt(self) -> None:
+        """Wait no more until the service has answered something. Nothing has failed yet, so nothing is logged."""
+        self.stopped_by = self.stopped_by or ServiceTimeout("the service is slow")
+
     def service_is_back(self) -> None:
         """Another kind of request was answered: wait again, unless this one was refused as such.
 

@@ -1,11 +1,7 @@
 """One recall per user message, shared by every attempt at it, inside a budget.
 
 LiveKit may run `llm_node` several times for one turn of the caller: preemptive attempts on the words so far, the real
-generation, a follow-up after each tool. All of them ask here; the service is asked once. The identity rule:
-
-- the same message id is the same turn (an adopted preemptive message keeps its id, also when its text is rewritten);
-- the same words under another id are the same turn only while no message with these words has been committed, since a
-  discarded attempt is never committed and the same words in a later turn deserve a new recall.
+generation, a follow-up after each tool. All of them ask here, and share a recall by the rule in `lookups.py`.
 
 What a reply is shown comes from three places, the first that has it:
 
@@ -20,14 +16,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from .background import Background
 from .early import EARLY_LIMIT, ENOUGH_WORDS, Chosen, SpokenWords, choose, content, is_trivial
 from .embedding_cache import EmbeddingCache
 from .errors import ServiceError
+from .lookups import Asked, Lookup, Lookups, MessageSearches, merged, result_of
 from .mirror import Mirror
 from .params import InputParams
 from .patience import Patience
@@ -38,8 +35,6 @@ from .transcript import Role
 __all__ = ["Recall", "Recollection"]
 
 T = TypeVar("T")
-
-_Search: TypeAlias = "asyncio.Task[tuple[Hit, ...] | None]"
 
 LATE_LIMIT = 15.0
 """Seconds after which an unanswered request is given up. Longer than any budget: a late answer still serves the tool
@@ -59,9 +54,6 @@ service's search beside what the mirror or an early search has found."""
 MIRROR_BUDGET = 0.5
 """Seconds a reply waits for the mirror, which answers in milliseconds unless the machine is overloaded."""
 
-KEPT_LOOKUPS = 8
-"""Recalls kept by message id. A turn needs one, its discarded attempts up to three more."""
-
 SEARCH_MODE: SearchMode = "hybrid"
 """Memories and raw call text, so that the last call is found before the service has made memories of it."""
 
@@ -72,50 +64,6 @@ class Recollection:
 
     profile: Profile | None = None
     hits: tuple[Hit, ...] = ()
-
-
-@dataclass(eq=False)
-class _Early:
-    """A search begun while the caller was speaking."""
-
-    words: str
-    search: _Search
-
-
-@dataclass(eq=False)
-class _Lookup:
-    """The recall of one user message."""
-
-    tag: str
-    text: str
-    started: float
-    """On the clock of the event loop."""
-    ids: set[str]
-    """Ids of the attempts that share it."""
-    mirrored: _Search | None = None
-    search: _Search | None = None
-    early: asyncio.Task[Chosen | None] | None = None
-    """What the finished words choose from what unfinished ones have found."""
-    profile: asyncio.Task[Profile | None] | None = None
-    soft: bool = True
-    """Whether to wait a moment for parts that have a substitute: not while the service owes other answers."""
-    committed: bool = False
-    waited_out: bool = False
-    """The budget has passed once; nobody waits for this lookup again."""
-    served: bool = field(default=False)
-    """Its hits have been shown."""
-
-    def has_hits(self) -> bool:
-        """Whether there is something to show without the service's answer to the finished words."""
-        return bool(_result(self.mirrored)) or self.early_tells()
-
-    def early_tells(self) -> bool:
-        """Whether what was found for unfinished words can stand for the rest."""
-        chosen = _result(self.early)
-        return chosen is not None and chosen.telling and bool(chosen.hits)
-
-    def pending(self) -> bool:
-        return any(task is not None and not task.done() for task in (self.search, self.early, self.profile))
 
 
 class Recall:
@@ -129,14 +77,14 @@ class Recall:
         self._document_id: str | None = None
         self._mirror: Mirror | None = None
         self._spoken = SpokenWords()
-        self._early: _Early | None = None
+        self._asked = MessageSearches()
         self._freshest: Profile | None = None
         self._fetches = 0
         """Profile requests so far. An answer is used only if no later request was answered before it."""
         self._freshest_fetch = 0
         self._fetch: asyncio.Task[Profile | None] | None = None
         """The profile request of the current turn: started when the caller began to speak, or by the recall."""
-        self._lookups: list[_Lookup] = []
+        self._lookups = Lookups()
         self._probe: asyncio.Task[None] | None = None
         self._background = Background()
         consequence = "replies go on without it"
@@ -162,7 +110,7 @@ class Recall:
         self._freshest = None
         self._fetch = None
         self._probe = None
-        self._early = None
+        self._asked.clear()
         self._spoken.committed()
         self._lookups.clear()
         self._background.cancel()
@@ -184,19 +132,17 @@ class Recall:
     def caller_says(self, transcript: str, *, final: bool) -> None:
         """Words of the caller, interim or final. Search for them at once when there is no mirror to do it later."""
         words = self._spoken.hears(transcript, final=final)
-        if self._tag is None or not self._wants_search or self._early is not None or self._all_here():
+        if self._tag is None or not self._wants_search or self._asked or self._all_here():
             return
         if self._search_patience.waits and len(content(words)) >= ENOUGH_WORDS:
             search = self._search(self._tag, words, limit=EARLY_LIMIT, threshold=0.0)
-            self._early = _Early(words, self._background.start(search, "Early recall"))
+            self._asked.add(words, self._background.start(search, "Early recall"))
 
     def committed(self, message_id: str) -> None:
         """The user message with this id is part of the conversation now."""
-        for lookup in self._lookups:
-            if message_id in lookup.ids:
-                lookup.committed = True
+        self._lookups.committed(message_id)
         self._fetch = None
-        self._early = None
+        self._asked.clear()
         self._spoken.committed()
 
     def heard(self, role: Role, text: str, at: datetime) -> None:
@@ -226,7 +172,7 @@ class Recall:
         self._freshest = None
         self._freshest_fetch = self._fetches
         self._lookups.clear()
-        self._early = None
+        self._asked.clear()
         self.changed()
 
     # -- what a reply asks for ---------------------------------------------------------------------------------
@@ -249,8 +195,13 @@ class Recall:
             # The same service would make the first turn wait as long again.
             self._search_patience.overdue(self._params.recall_timeout)
         left = self._params.recall_timeout - (loop.time() - started)
-        if mirror is not None and left > 0 and _result(fetch) is not None:
+        if mirror is not None and left > 0 and result_of(fetch) is not None:
             await mirror.wait_until_ready(left)
+            if not mirror.ready and not mirror.unavailable and tag == self._tag:
+                # Perhaps the list is long, perhaps the service has begun to hang: a probe finds out, not the caller.
+                self._profile_patience.doubt()
+                self._search_patience.doubt()
+                self._start_probe(tag)
         return self._known_profile() if tag == self._tag else None
 
     async def for_greeting(self) -> Recollection:
@@ -264,8 +215,8 @@ class Recall:
         if self._tag is None:
             return Recollection()
         if is_trivial(text):
-            return replace(await self.for_greeting(), hits=self._late_hits(None))
-        lookup = self._find(message_id, text) or self._begin(self._tag, message_id, text)
+            return replace(await self.for_greeting(), hits=self._lookups.late_hits(self._tag, None))
+        lookup = self._lookups.find(message_id, text) or self._begin(self._tag, message_id, text)
         with span("supermemory.recall", "search_memory"):
             await self._wait_for(lookup)
         if lookup.tag != self._tag:
@@ -275,7 +226,7 @@ class Recall:
     async def aclose(self) -> None:
         """Stop what still runs. Safe to call twice."""
         self._lookups.clear()
-        self._early = None
+        self._asked.clear()
         if self._mirror is not None:
             await self._mirror.aclose()
         await self._background.aclose()
@@ -307,29 +258,18 @@ class Recall:
 
     # -- one lookup --------------------------------------------------------------------------------------------
 
-    def _find(self, message_id: str, text: str) -> _Lookup | None:
-        for lookup in reversed(self._lookups):
-            if message_id in lookup.ids:
-                return lookup
-        for lookup in reversed(self._lookups):
-            if lookup.text == text and not lookup.committed:
-                lookup.ids.add(message_id)
-                return lookup
-        return None
-
-    def _begin(self, tag: str, message_id: str, text: str) -> _Lookup:
+    def _begin(self, tag: str, message_id: str, text: str) -> Lookup:
         self._stats.recalls += 1
-        lookup = _Lookup(tag=tag, text=text, started=asyncio.get_running_loop().time(), ids={message_id})
+        lookup = Lookup(tag=tag, text=text, started=asyncio.get_running_loop().time(), ids={message_id})
         self._load_ahead(tag)
         if self._wants_search:
             self._begin_search(lookup)
         if self._wants_profile and not self._profile_here():
             self._begin_profile(lookup)
-        self._lookups.append(lookup)
-        del self._lookups[:-KEPT_LOOKUPS]
+        self._lookups.add(lookup)
         return lookup
 
-    def _begin_search(self, lookup: _Lookup) -> None:
+    def _begin_search(self, lookup: Lookup) -> None:
         mirror = self._mirror
         if mirror is not None and mirror.ready:
             lookup.mirrored = self._background.start(
@@ -337,16 +277,16 @@ class Recall:
             )
             if self._all_here():
                 return
-        early = self._early
-        if early is not None and _may_serve(early.search):
-            lookup.early = self._background.start(self._chosen(early, lookup.text), "Early recall")
-            if content(lookup.text) <= content(early.words):
+        asked = self._asked.nearest(lookup.text)
+        if asked is not None:
+            lookup.early = self._background.start(self._chosen(asked, lookup.text), "Early recall")
+            if content(lookup.text) <= content(asked.words):
                 return
-        lookup.soft = not self._search_in_flight()
+        lookup.soft = not self._lookups.owed()
         if self._search_patience.waits or lookup.soft:
-            lookup.search = self._start_search(lookup.tag, lookup.text)
+            self._search_service(lookup)
 
-    def _begin_profile(self, lookup: _Lookup) -> None:
+    def _begin_profile(self, lookup: Lookup) -> None:
         if self._profile_patience.waits:
             self._fetch = self._fetch or self._start_fetch(lookup.tag)
             lookup.profile = self._fetch
@@ -354,13 +294,15 @@ class Recall:
             # The probe for an earlier caller ended with the call's binding to this one.
             self._start_probe(lookup.tag)
 
-    async def _wait_for(self, lookup: _Lookup) -> None:
+    async def _wait_for(self, lookup: Lookup) -> None:
         if lookup.mirrored is not None:
             await asyncio.wait({lookup.mirrored}, timeout=MIRROR_BUDGET)
         if lookup.waited_out:
             return
         if lookup.early is not None and self._search_patience.waits and not self._mirror_ready():
             await self._wait_for_early(lookup)
+            if lookup.early.done() and result_of(lookup.early) is None and lookup.search is None:
+                self._search_service(lookup)
         needed: set[asyncio.Task[Any]] = set()
         useful: set[asyncio.Task[Any]] = set()
         if lookup.early is not None and lookup.search is None and self._search_patience.waits:
@@ -379,11 +321,11 @@ class Recall:
             elapsed = asyncio.get_running_loop().time() - lookup.started
             await self._wait(useful, SOFT_BUDGET - elapsed, None)
 
-    async def _wait_for_early(self, lookup: _Lookup) -> None:
+    async def _wait_for_early(self, lookup: Lookup) -> None:
         """Wait until unfinished words have found what can stand for the rest, or the finished ones are answered."""
         loop = asyncio.get_running_loop()
         pending: set[asyncio.Task[Any]] = {task for task in (lookup.early, lookup.search) if task is not None}
-        while pending and not lookup.early_tells() and _result(lookup.search) is None:
+        while pending and not lookup.early_tells() and result_of(lookup.search) is None:
             left = self._params.recall_timeout - (loop.time() - lookup.started)
             done, pending = await asyncio.wait(
                 pending, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
@@ -391,7 +333,7 @@ class Recall:
             if not done:
                 return
 
-    def _too_late(self, lookup: _Lookup, late: set[asyncio.Task[Any]]) -> None:
+    def _too_late(self, lookup: Lookup, late: set[asyncio.Task[Any]]) -> None:
         lookup.waited_out = True
         self._stats.recalls_late += 1
         if lookup.search in late or lookup.early in late:
@@ -403,24 +345,12 @@ class Recall:
     def _mirror_ready(self) -> bool:
         return self._mirror is not None and self._mirror.ready and self._mirror.semantic
 
-    def _hits(self, lookup: _Lookup) -> tuple[Hit, ...]:
-        found = [_result(lookup.mirrored), _result(lookup.search)]
-        chosen = _result(lookup.early)
-        if found[1] is None and chosen is not None:
-            found.append(chosen.hits)
-        answers = [hits for hits in found if hits is not None]
+    def _hits(self, lookup: Lookup) -> tuple[Hit, ...]:
+        answers = lookup.answers()
         if answers:
             lookup.served = True
-            return _merged(answers, self._params.search_limit)
-        return self._late_hits(lookup)
-
-    def _late_hits(self, lookup: _Lookup | None) -> tuple[Hit, ...]:
-        """What came too late for the turn before: it bears on this one more often than nothing does."""
-        for earlier in reversed(self._lookups):
-            if earlier is not lookup and earlier.committed and earlier.tag == self._tag:
-                late_hits = None if earlier.served else _result(earlier.search)
-                return late_hits or ()
-        return ()
+            return merged(answers, self._params.search_limit)
+        return self._lookups.late_hits(self._tag, lookup)
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -440,23 +370,29 @@ class Recall:
                 self._start_probe(self._tag)
         return pending
 
-    def _start_search(self, tag: str, text: str) -> _Search:
+    def _search_service(self, lookup: Lookup) -> None:
+        """Ask the service for these words, unless their message has had its searches."""
+        if self._asked.spent:
+            return
         params = self._params
-        search = self._search(tag, text, limit=params.search_limit, threshold=params.search_threshold)
-        return self._background.start(search, "Recall")
+        search = self._search(
+            lookup.tag, lookup.text, limit=params.search_limit, threshold=params.search_threshold
+        )
+        lookup.search = self._background.start(search, "Recall")
+        self._asked.add(lookup.text, lookup.search)
 
     async def _search_here(self, mirror: Mirror, text: str) -> tuple[Hit, ...]:
         params = self._params
         return tuple(await mirror.search(text, limit=params.search_limit, threshold=params.search_threshold))
 
-    async def _chosen(self, early: _Early, text: str) -> Chosen | None:
-        await asyncio.wait({early.search})
-        hits = _result(early.search)
+    async def _chosen(self, asked: Asked, text: str) -> Chosen | None:
+        await asyncio.wait({asked.search})
+        hits = result_of(asked.search)
         if hits is None:
             return None
         params = self._params
         return await asyncio.to_thread(
-            choose, hits, early.words, text, limit=params.search_limit, threshold=params.search_threshold
+            choose, hits, asked.words, text, limit=params.search_limit, threshold=params.search_threshold
         )
 
     def _start_fetch(self, tag: str) -> asyncio.Task[Profile | None]:
@@ -504,13 +440,6 @@ class Recall:
         self._stats.recalls_failed += 1
         return None
 
-    def _search_in_flight(self) -> bool:
-        """Whether the service owes the answer to a search of an earlier turn."""
-        return any(
-            lookup.committed and lookup.search is not None and not lookup.search.done()
-            for lookup in self._lookups
-        )
-
     def _start_probe(self, tag: str) -> None:
         everything_answers = self._profile_patience.waits and self._search_patience.waits
         if not everything_answers and (self._probe is None or self._probe.done()):
@@ -525,29 +454,3 @@ class Recall:
             tries += 1
             if await self._load_profile(tag, limit) is not None:
                 return
-
-
-def _result(task: asyncio.Task[T | None] | None) -> T | None:
-    if task is None or not task.done() or task.cancelled():
-        return None
-    return None if task.exception() is not None else task.result()
-
-
-def _may_serve(search: _Search) -> bool:
-    """Whether this search is still to be answered, or was answered; a failed one is worth another."""
-    return not search.done() or _result(search) is not None
-
-
-def _merged(answers: list[tuple[Hit, ...]], limit: int) -> tuple[Hit, ...]:
-    """The best of several answers, each memory and each text once."""
-    if len(answers) == 1:
-        return answers[0]
-    best = sorted((hit for hits in answers for hit in hits), key=lambda hit: -hit.similarity)
-    seen: set[str] = set()
-    merged: list[Hit] = []
-    for hit in best:
-        names = {hit.text, hit.memory_id or hit.text}
-        if not names & seen:
-            merged.append(hit)
-        seen |= names
-    return tuple(merged[:limit])

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from livekit.agents import ChatContext, llm
+from livekit.agents import ChatContext, StopResponse, llm
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.render import FENCE_OPEN
@@ -382,3 +382,104 @@ async def test_an_early_search_that_hangs_is_waited_for_once() -> None:
     await memory.aclose()
     assert 1.5 < waits[0] <= 2.1
     assert max(waits[1:]) < 0.1
+
+
+async def test_a_service_that_begins_to_hang_while_preload_waits_for_its_list_adds_nothing(
+    clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Design 4.4: a service that hangs after preload is not waited for, also when its list did not come in time."""
+    store = store_with("Likes tea.").always("memories", Hang()).always("search", Hang())
+    memory = memory_over(store)
+    model = ScriptedLLM(echo)
+    assert await memory.preload(ChatContext()) is True
+    for operation in ("profile", "latest_calls", "append"):
+        store.always(operation, Hang())
+    loop = asyncio.get_running_loop()
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        before = loop.time()
+        for turn in range(20):
+            await say(session, f"What do I drink at {turn}?")
+        assert loop.time() - before < 0.1
+    await memory.aclose()
+    # Nothing was known to have failed when the first of them was asked.
+    assert "Searching" not in caplog.text.split("Loading")[0]
+
+
+async def test_a_service_whose_list_is_slow_is_searched_as_soon_as_a_probe_is_answered(
+    clock: VirtualClock,
+) -> None:
+    """Design 4.3: before the mirror is ready the search waits within the budget; a long list is no outage."""
+    store = store_with("Likes tea.").always("memories", Work(after=30.0))
+    store.always("search", Answer([Hit("Likes tea.", 0.9, memory_id="mem-0")], after=0.7))
+    memory = memory_over(store)
+    model = ScriptedLLM(echo)
+    await memory.preload(ChatContext())
+    await asyncio.sleep(1.5)
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        await say(session, "What do I drink in the morning?")
+    await memory.aclose()
+    assert "Likes tea." in model.seen[-1].text
+
+
+async def test_a_turn_in_several_segments_costs_two_searches(clock: VirtualClock) -> None:
+    """Design 4.3: at most two searches per message, however many attempts at a reply it has."""
+    first = [Hit("The dog is called Rex.", 0.5, memory_id="rex"), Hit("Plays the viola.", 0.3, memory_id="v")]
+    store = store_with().always("search", Answer(first, after=0.2))
+    memory = memory_over(store, mirror=False, mode="query")
+    model = ScriptedLLM(echo)
+    async with ScriptedCaller(agent_over(memory), llm=model) as caller:
+        memory.attach(caller.session)
+        for asked in (2, 4):
+            await caller.says(
+                "I wanted to ask my brown dog", "and the grey cat", "or which instrument", "I mean the viola"
+            )
+            await caller.hears_reply()
+            assert len(store.called("search")) == asked
+    await memory.aclose()
+    assert len(model.seen) > 4, "each segment had an attempt"
+    # The last words choose from what the first ones found.
+    assert "Plays the viola." in model.seen[-1].text
+
+
+async def test_an_early_search_that_fails_leaves_the_finished_words_theirs() -> None:
+    """Design 4.4: one failed request does not cost the turn its memory while there is time."""
+    store = store_with().script(
+        "search",
+        Fail(ServiceUnavailable("search answered 503", status=503), after=1.9),
+        Answer([Hit("The dog is called Rex.", 0.9, memory_id="m")], after=0.2),
+    )
+    memory = memory_over(store, mirror=False, mode="query")
+    model = ScriptedLLM(echo)
+    async with ScriptedCaller(agent_over(memory), llm=model) as caller:
+        memory.attach(caller.session)
+        await caller.says("my brown dog then")
+        await caller.hears_reply()
+    await memory.aclose()
+    assert "The dog is called Rex." in model.seen[-1].text
+    store.verify()
+
+
+async def test_words_of_a_discarded_turn_use_up_no_search_of_the_next() -> None:
+    """Case C6: a turn that is stopped is never committed; the next one is searched for as any other."""
+    store = store_with().always("search", Answer([Hit("In the shed.", 0.9, memory_id="m")], after=0.1))
+    memory = memory_over(store, mirror=False, mode="query")
+
+    class Picky(SupermemoryAgent):
+        async def on_user_turn_completed(self, turn_ctx: ChatContext, new_message: llm.ChatMessage) -> None:
+            if "nonsense" in (new_message.text_content or ""):
+                raise StopResponse
+
+    model = ScriptedLLM(echo)
+    async with ScriptedCaller(Picky(memory, instructions="Be kind."), llm=model) as caller:
+        memory.attach(caller.session)
+        await caller.says("some nonsense of purple", "bicycles and trumpets")
+        await asyncio.sleep(3)
+        searched = len(store.called("search"))
+        await caller.says("where does my brown dog sleep at night nowadays")
+        await caller.hears_reply()
+    await memory.aclose()
+    assert searched == 2
+    assert len(store.called("search")) > searched
+    assert "In the shed." in model.seen[-1].text
