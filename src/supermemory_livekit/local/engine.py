@@ -33,6 +33,7 @@ from .indexes import Indexes
 from .ingest import Ingest
 from .jobs import JobQueue
 from .memories import Memories
+from .recalls import RecentSearches
 from .storage import Storage
 
 __all__ = ["DYNAMIC_DELAY", "Engine", "Operations"]
@@ -86,6 +87,8 @@ class Engine:
             drain: Most seconds that closing waits for work that is due.
         """
         self.path = default_path() if path is None else Path(path).expanduser()
+        self.recent = RecentSearches()
+        """What clients searched last; nothing is kept until somebody wants to look."""
         self._dynamic_delay = dynamic_delay
         self._extractor = extractor
         self._load = load
@@ -150,7 +153,7 @@ class Engine:
         database.open()
         storage = Storage(database)
         encoder = Encoder(self._load)
-        finder = Finder(storage, Indexes(), encoder)
+        finder = Finder(storage, Indexes(), encoder, self.recent)
         owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
         queue = JobQueue(database, owner=owner, lease=self._lease)
         ingest = Ingest(

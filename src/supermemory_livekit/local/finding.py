@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -11,10 +12,11 @@ from .container import Container
 from .encoder import Encoder
 from .filters import matches
 from .indexes import Indexes, Query
+from .recalls import Found, RecentSearches, Search, SearchKind
 from .records import Chunk, Document, Memory
 from .schemas import DocumentSearch, Filter, MemorySearch, Profile
 from .storage import Storage
-from .texts import from_ms, iso, norm_form
+from .texts import from_ms, iso, norm_form, now_ms
 
 __all__ = ["Finder", "FoundDocument", "Hit", "ProfileLines"]
 
@@ -60,13 +62,18 @@ class ProfileLines:
 class Finder:
     """Blocks; thread-safe. Never waits for anything that is being stored."""
 
-    def __init__(self, storage: Storage, indexes: Indexes, encoder: Encoder) -> None:
+    def __init__(
+        self, storage: Storage, indexes: Indexes, encoder: Encoder, recent: RecentSearches | None = None
+    ) -> None:
+        """What clients search is noted in `recent`."""
         self._storage = storage
         self._indexes = indexes
         self._encoder = encoder
+        self._recent = recent or RecentSearches()
 
-    def search(self, ask: MemorySearch) -> list[Hit]:
+    def search(self, ask: MemorySearch, *, note: bool = True) -> list[Hit]:
         """At most `limit` hits with at least the threshold's similarity, best first."""
+        started = time.perf_counter()
         mode = "hybrid" if ask.include.chunks and ask.search_mode == "memories" else ask.search_mode
         query = self._query(ask.q)
         with self._storage.read(ask.tag) as container:
@@ -85,6 +92,8 @@ class Finder:
                 hits = sorted([*hits, *forgotten], key=lambda hit: -hit.similarity)[: ask.limit]
             if ask.include.related_memories:
                 hits = [_with_parents(container, hit) for hit in hits]
+        if note:
+            self._note("search", container, ask.q, ask.threshold, _found(hits), started)
         return hits
 
     def facts(self, tag: str, text: str, *, limit: int, threshold: float) -> list[Hit]:
@@ -95,6 +104,7 @@ class Finder:
 
     def search_documents(self, ask: DocumentSearch) -> list[FoundDocument]:
         """Documents, ranked by their best piece."""
+        started = time.perf_counter()
         query = self._query(ask.q)
         with self._storage.read(ask.tag) as container:
             hits = self._hits(
@@ -115,27 +125,56 @@ class Finder:
             before = found.get(document.seq)
             chunks = (*(before.chunks if before else ()), (hit.chunk, hit.similarity))
             found[document.seq] = FoundDocument(document, before.score if before else hit.similarity, chunks)
-        return [item for item in found.values() if item.score >= ask.document_threshold][: ask.limit]
+        best = [item for item in found.values() if item.score >= ask.document_threshold][: ask.limit]
+        listed = [Found(item.score, None, item.document.id) for item in best]
+        self._note("documents", container, ask.q, ask.chunk_threshold, listed, started)
+        return best
 
-    def profile(self, ask: Profile) -> tuple[ProfileLines, list[Hit] | None]:
+    def profile(self, ask: Profile, *, note: bool = True) -> tuple[ProfileLines, list[Hit] | None]:
         """What holds of a caller, and with `q` also what bears on it. Nobody known yet is empty lines."""
+        started = time.perf_counter()
         query = self._query(ask.q) if ask.q and ask.q.strip() else None
         with self._storage.read(ask.container_tag) as container:
             lines = ProfileLines(
                 static=_lines(container, static=True, limit=_STATIC_LINES, filters=ask.filters),
                 dynamic=_lines(container, static=False, limit=_DYNAMIC_LINES, filters=ask.filters),
             )
-            if query is None:
-                return lines, None
-            hits = self._hits(
-                container,
-                query,
-                kinds=_KINDS["memories"],
-                limit=10,
-                threshold=ask.threshold,
-                filters=ask.filters,
-            )
+            hits = None
+            if query is not None:
+                hits = self._hits(
+                    container,
+                    query,
+                    kinds=_KINDS["memories"],
+                    limit=10,
+                    threshold=ask.threshold,
+                    filters=ask.filters,
+                )
+        if note:
+            self._note("profile", container, ask.q or "", ask.threshold, _found(hits or []), started)
         return lines, hits
+
+    def _note(
+        self,
+        kind: SearchKind,
+        container: Container,
+        query: str,
+        threshold: float,
+        found: list[Found],
+        started: float,
+    ) -> None:
+        self._recent.add(
+            Search(
+                kind=kind,
+                tag=container.tag,
+                tag_id=container.tag_id,
+                query=query,
+                at=now_ms(),
+                took=(time.perf_counter() - started) * 1000,
+                threshold=threshold,
+                found=tuple(found),
+                total=len(found),
+            )
+        )
 
     def _query(self, text: str) -> Query:
         text = text[:_QUERY_CHARS]
@@ -184,6 +223,15 @@ class Finder:
             if matches(filters, metadata) and _filed(hit, filepath):
                 hits.append(hit)
         return hits if limit is None else hits[:limit]
+
+
+def _found(hits: list[Hit]) -> list[Found]:
+    return [
+        Found(hit.similarity, hit.memory.id, None)
+        if hit.memory is not None
+        else Found(hit.similarity, None, hit.documents[0].id)
+        for hit in hits
+    ]
 
 
 def _filed(hit: Hit, filepath: str | None) -> bool:
