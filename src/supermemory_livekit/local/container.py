@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Mapping
 from typing import Literal
@@ -70,6 +71,12 @@ class Container:
         column = "updated_at" if by_update else "created_at"
         return self._documents(f"1 ORDER BY d.{column} {order}, d.seq {order}")
 
+    def documents_page(self, limit: int, offset: int) -> tuple[list[Document], int]:
+        """Some of them, changed last first, and how many there are in all."""
+        total = self._all("SELECT count(*) AS total FROM documents WHERE tag_id=:tag_id")[0]["total"]
+        ordered = "1=1 ORDER BY d.updated_at DESC, d.seq DESC LIMIT :limit OFFSET :offset"
+        return self._documents(ordered, {"limit": limit, "offset": offset}), int(total)
+
     def documents_by_seq(self, seqs: Collection[int]) -> dict[int, Document]:
         found = self._documents(
             "d.seq IN (SELECT value FROM json_each(:seqs))", {"seqs": json.dumps(sorted(seqs))}
@@ -82,6 +89,18 @@ class Container:
             {"ids": json.dumps(list(ids))},
         )
         return {row["id"]: chunk_of(row) for row in rows}
+
+    def chunks_of(self, document: Document) -> list[Chunk]:
+        """In the order of the text."""
+        rows = self._all(
+            "SELECT * FROM chunks WHERE tag_id=:tag_id AND document_seq=:seq ORDER BY start",
+            {"seq": document.seq},
+        )
+        return [chunk_of(row) for row in rows]
+
+    def all_chunks(self) -> list[Chunk]:
+        """Of every document, in the order they were stored."""
+        return [chunk_of(row) for row in self._all("SELECT * FROM chunks WHERE tag_id=:tag_id ORDER BY seq")]
 
     def memory(self, memory_id: str) -> Memory | None:
         found = self._memories("m.id=:id", {"id": memory_id})
@@ -101,6 +120,25 @@ class Container:
             f"{LIVE} AND {kind} ORDER BY m.at DESC, m.seq DESC LIMIT :limit",
             {"limit": limit, "now": now_ms()},
         )
+
+    def memories_page(
+        self, state: Literal["all", "held", "forgotten"], text: str, limit: int, offset: int
+    ) -> tuple[list[Memory], int]:
+        """Some latest versions in which `text` occurs, said last first, and how many there are in all.
+
+        `held`: what is held to be true now; `forgotten`: what was forgotten or has expired.
+        """
+        condition = {"all": "latest=1", "held": LIVE, "forgotten": f"latest=1 AND NOT ({LIVE})"}[state]
+        literal = re.sub(r"([\\%_])", r"\\\1", norm_form(text))
+        values = {"like": f"%{literal}%", "limit": limit, "offset": offset, "now": now_ms()}
+        condition = f"{condition} AND norm LIKE :like ESCAPE '\\'"
+        total = self._all(
+            f"SELECT count(*) AS total FROM memories WHERE tag_id=:tag_id AND {condition}", values
+        )  # noqa: S608
+        page = self._memories(
+            f"{condition} ORDER BY m.at DESC, m.seq DESC LIMIT :limit OFFSET :offset", values
+        )
+        return page, int(total[0]["total"])
 
     def forgotten_memories(self) -> list[Memory]:
         """What was forgotten or has expired."""
@@ -124,6 +162,20 @@ class Container:
             "m.seq IN (SELECT memory_seq FROM sources WHERE document_seq=:seq) ORDER BY m.seq",
             {"seq": document.seq},
         )
+
+    def versions_after(self, memory: Memory) -> list[Memory]:
+        """The versions that took this one's place directly."""
+        return self._memories("m.parent_id=:id ORDER BY m.seq", {"id": memory.id})
+
+    def memory_counts(self, documents: Collection[Document]) -> dict[int, int]:
+        """How many of what is held to be true now comes from each, by the document's `seq`."""
+        rows = self._all(
+            f"""SELECT s.document_seq, count(*) AS total FROM sources s JOIN memories m ON m.seq=s.memory_seq
+            WHERE m.tag_id=:tag_id AND {LIVE}
+            AND s.document_seq IN (SELECT value FROM json_each(:seqs)) GROUP BY s.document_seq""",  # noqa: S608
+            {"seqs": json.dumps([document.seq for document in documents]), "now": now_ms()},
+        )
+        return {row["document_seq"]: row["total"] for row in rows}
 
     def sources(self, memory_seqs: Collection[int]) -> dict[int, list[Document]]:
         """The documents each memory comes from."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .container import Container
 from .faults import AlreadyDone, Missing, TooLarge
 from .filters import matches
-from .records import Document, Memory
-from .schemas import AddDocument, ListDocuments, UpdateDocument
+from .records import Chunk, Document, Memory
+from .schemas import AddDocument, ListChunks, ListDocuments, UpdateDocument
 from .storage import Storage
 from .texts import now_ms
 from .writer import Writer
@@ -34,12 +35,14 @@ class Documents:
         self._dynamic_delay = round(dynamic_delay * 1000)
         self._wake = wake
 
-    def add(self, ask: AddDocument) -> Stored:
+    def add(self, ask: AddDocument, *, addition: Callable[[str, str], str] | None = None) -> Stored:
         """Store a text. With a custom id that the tag has already, it adds to that document:
 
         - the same content again changes nothing (`done`),
         - content that begins with what is stored adds the rest,
         - anything else is added on a new line.
+
+        `addition` takes the place of these rules: from the stored and the sent content to what is added.
         """
         with self._storage.write(ask.tag) as writer:
             if ask.entity_context is not None:
@@ -56,7 +59,7 @@ class Documents:
                 )
             else:
                 document = existing
-                added = _addition(existing.content, ask.content)
+                added = (addition or _addition)(existing.content, ask.content)
                 if not added:
                     return Stored(existing.id, "done")
                 if len(existing.content) + len(added) > _MAX_DOCUMENT:
@@ -66,24 +69,44 @@ class Documents:
         self._wake()
         return Stored(document.id, "queued")
 
-    def get(self, key: str) -> tuple[Document, list[Memory]]:
+    # The v3 API names a document by its key alone, v5 by tag and key: hence `tag` below. Without it the tag is the
+    # one that has such a document.
+
+    def get(self, key: str, tag: str | None = None) -> tuple[Document, list[Memory]]:
         """By id or custom id, with the memories made from it."""
-        with self._storage.read(self._tag_of(key)) as container:
-            document = container.document(key)
-            if document is None:
-                raise Missing("Document not found")
+        with self._storage.read(tag or self._tag_of(key)) as container:
+            document = _existing(container, key)
             return document, container.memories_of(document)
 
-    def update(self, key: str, ask: UpdateDocument) -> Stored:
+    def chunks(self, key: str, tag: str | None = None) -> tuple[Document, list[Chunk]]:
+        """A document with the pieces it is searched by, in order."""
+        with self._storage.read(tag or self._tag_of(key)) as container:
+            document = _existing(container, key)
+            return document, container.chunks_of(document)
+
+    def memory_counts(self, tag: str, keys: Sequence[str]) -> dict[str, int]:
+        """How many memories that hold now come from each document; keys without a document are left out."""
+        with self._storage.read(tag) as container:
+            found = {key: document for key in keys if (document := container.document(key)) is not None}
+            counts = container.memory_counts(found.values())
+        return {key: counts.get(document.seq, 0) for key, document in found.items()}
+
+    def update(
+        self,
+        key: str,
+        ask: UpdateDocument,
+        tag: str | None = None,
+        *,
+        document_date: int | None = None,
+        instant: bool = True,
+    ) -> Stored:
         """Change metadata and such; content replaces, and what only the old content said is forgotten."""
-        tag = self._tag_of(key)
+        tag = tag or self._tag_of(key)
         named = ask.container_tag or (ask.container_tags or [tag])[0]
         if named != tag:
             raise AlreadyDone("A document cannot be moved to another container tag")
         with self._storage.write(tag) as writer:
-            document = writer.document(key)
-            if document is None:
-                raise Missing("Document not found")
+            document = _existing(writer, key)
             if ask.custom_id is not None:
                 other = writer.document_by_custom_id(ask.custom_id)
                 if other is not None and other.seq != document.seq:
@@ -94,20 +117,18 @@ class Documents:
                 custom_id=ask.custom_id,
                 filepath=ask.filepath,
                 task_type=ask.task_type,
+                dated_at=document_date,
             )
             if ask.content is None or ask.content == document.content:
                 return Stored(document.id, document.status)
             writer.replace(document, ask.content)
-            self._process(writer, document, instant=True)
+            self._process(writer, document, instant=instant)
         self._wake()
         return Stored(document.id, "queued")
 
-    def delete(self, key: str) -> None:
-        with self._storage.write(self._tag_of(key)) as writer:
-            document = writer.document(key)
-            if document is None:
-                raise Missing("Document not found")
-            writer.delete_document(document)
+    def delete(self, key: str, tag: str | None = None) -> None:
+        with self._storage.write(tag or self._tag_of(key)) as writer:
+            writer.delete_document(_existing(writer, key))
 
     def delete_under(self, tag: str, filepath: str | None) -> int:
         """Delete all documents of a tag. How many there were."""
@@ -123,6 +144,22 @@ class Documents:
             found = container.documents(by_update=ask.sort == "updatedAt", descending=ask.order == "desc")
         found = [document for document in found if _under(document, ask.filepath)]
         found = [document for document in found if matches(ask.filters, document.metadata)]
+        first = (ask.page - 1) * ask.limit
+        return found[first : first + ask.limit], len(found)
+
+    def page_of_chunks(self, ask: ListChunks) -> tuple[list[tuple[Chunk, Document]], int]:
+        """One page of the pieces of all documents, each with its document, and how many there are in all."""
+        with self._storage.read(ask.tag) as container:
+            chunks = container.all_chunks()
+            documents = container.documents_by_seq({chunk.document_seq for chunk in chunks})
+        found = [(chunk, documents[chunk.document_seq]) for chunk in chunks]
+        found = [pair for pair in found if matches(ask.filters, pair[1].metadata)]
+        if ask.sort == "position":
+            found.sort(key=lambda pair: (pair[1].seq, pair[0].position))
+        else:
+            found.sort(key=lambda pair: pair[0].at)
+        if ask.order == "desc":
+            found.reverse()
         first = (ask.page - 1) * ask.limit
         return found[first : first + ask.limit], len(found)
 
@@ -145,6 +182,13 @@ class Documents:
                 "Several container tags have a document with this custom id; use the document's id"
             )
         return tags[0]
+
+
+def _existing(container: Container, key: str) -> Document:
+    document = container.document(key)
+    if document is None:
+        raise Missing("Document not found")
+    return document
 
 
 def _addition(stored: str, content: str) -> str:

@@ -18,7 +18,7 @@ from .schemas import DocumentSearch, Filter, MemorySearch, Profile
 from .storage import Storage
 from .texts import from_ms, iso, norm_form, now_ms
 
-__all__ = ["Finder", "FoundDocument", "Hit", "ProfileLines"]
+__all__ = ["Finder", "FoundDocument", "Hit", "ProfileLine", "ProfileLines"]
 
 _STATIC_LINES = 50
 _DYNAMIC_LINES = 20
@@ -52,11 +52,19 @@ class FoundDocument:
 
 
 @dataclass(frozen=True)
-class ProfileLines:
-    """Lines of text, newest first, each with the date it was said."""
+class ProfileLine:
+    """A memory as a profile shows it: with the date it was said."""
 
-    static: tuple[str, ...]
-    dynamic: tuple[str, ...]
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ProfileLines:
+    """Newest first."""
+
+    static: tuple[ProfileLine, ...]
+    dynamic: tuple[ProfileLine, ...]
 
 
 class Finder:
@@ -241,10 +249,12 @@ def _filed(hit: Hit, filepath: str | None) -> bool:
     return any(path.startswith(filepath) if filepath.endswith("/") else path == filepath for path in paths)
 
 
-def _lines(container: Container, *, static: bool, limit: int, filters: Filter | None) -> tuple[str, ...]:
+def _lines(
+    container: Container, *, static: bool, limit: int, filters: Filter | None
+) -> tuple[ProfileLine, ...]:
     memories = container.live_memories(static=static, limit=limit if filters is None else -1)
     kept = [memory for memory in memories if matches(filters, memory.metadata)]
-    return tuple(_dated(memory) for memory in kept[:limit])
+    return tuple(ProfileLine(memory.id, _dated(memory)) for memory in kept[:limit])
 
 
 def _dated(memory: Memory) -> str:

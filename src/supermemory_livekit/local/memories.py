@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from .container import Container
 from .faults import AlreadyDone, Missing
 from .filters import matches
 from .finding import Finder
-from .records import Memory, NewMemory
+from .records import Document, Memory, NewMemory
 from .schemas import CreateMemories, ForgetMatching, ForgetMemory, ListMemories, UpdateMemory
 from .storage import Storage
 from .texts import now_ms
 from .writer import Writer
 
-__all__ = ["Listed", "Matched", "Memories"]
+__all__ = ["Listed", "Matched", "Memories", "Related"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,17 @@ class Listed:
 class Matched:
     memory: Memory
     score: float
+
+
+@dataclass(frozen=True)
+class Related:
+    """A memory with the versions before and after it, nearest first."""
+
+    memory: Memory
+    parents: tuple[Memory, ...]
+    children: tuple[Memory, ...]
+    documents: Mapping[int, tuple[Document, ...]]
+    """What each of them comes from, by `Memory.seq`."""
 
 
 class Memories:
@@ -111,12 +122,35 @@ class Memories:
                 writer.forget(match.memory, ask.reason)
         return matched
 
-    def page(self, ask: ListMemories) -> tuple[list[Listed], int]:
-        """One page of the latest versions, forgotten ones too, and how many there are in all."""
+    def get(self, tag: str, memory_id: str) -> Related:
+        """One version of a memory, forgotten or not, with its neighbours."""
+        with self._storage.read(tag) as container:
+            memory = container.memory(memory_id)
+            if memory is None:
+                raise Missing("Memory not found")
+            before = _walk(memory, lambda one: filter(None, [container.memory(one.parent_id or "")]))
+            after = _walk(memory, container.versions_after)
+            sources = container.sources([one.seq for one in (memory, *before, *after)])
+        return Related(
+            memory,
+            parents=tuple(before),
+            children=tuple(after),
+            documents={seq: tuple(documents) for seq, documents in sources.items()},
+        )
+
+    def page(self, ask: ListMemories, *, forgotten: bool = True) -> tuple[list[Listed], int]:
+        """One page of the latest versions and how many there are in all; `forgotten` ones too, or not."""
         with self._storage.read(ask.tag) as container:
             memories = container.all_memories()
             by_id = {memory.id: memory for memory in memories}
-            found = [memory for memory in memories if memory.latest and matches(ask.filters, memory.metadata)]
+            now = now_ms()
+            found = [
+                memory
+                for memory in memories
+                if memory.latest
+                and (forgotten or not memory.forgotten(now))
+                and matches(ask.filters, memory.metadata)
+            ]
             found.sort(
                 key=lambda memory: (
                     memory.created_at if ask.sort == "createdAt" else memory.updated_at,
@@ -151,6 +185,18 @@ def _find(writer: Writer, memory_id: str | None, text: str | None) -> Memory:
 def _matched(container: Container, scores: dict[str, float]) -> list[Matched]:
     live = container.memories(scores)
     return [Matched(live[memory_id], score) for memory_id, score in scores.items() if memory_id in live]
+
+
+def _walk(memory: Memory, next_to: Callable[[Memory], Iterable[Memory]]) -> list[Memory]:
+    """Everything that is reached from a memory step by step, nearest first, without the memory itself."""
+    reached: list[Memory] = []
+    waiting = list(next_to(memory))
+    while waiting:
+        one = waiting.pop(0)
+        if one.seq != memory.seq and one not in reached:
+            reached.append(one)
+            waiting.extend(next_to(one))
+    return reached
 
 
 def _history(memory: Memory, by_id: dict[str, Memory]) -> tuple[Memory, ...]:

@@ -29,6 +29,7 @@ __all__ = [
     "ForgetMatching",
     "ForgetMemory",
     "Include",
+    "ListChunks",
     "ListDocuments",
     "ListMemories",
     "MemorySearch",
@@ -208,7 +209,6 @@ class _Listing(_Body):
     filters: Filters | None = None
     page: Page = 1
     order: Literal["asc", "desc"] = "desc"
-    sort: Literal["createdAt", "updatedAt"] = "createdAt"
 
     @property
     def tag(self) -> str:
@@ -218,14 +218,23 @@ class _Listing(_Body):
 class ListDocuments(_Listing):
     """`POST /v3/documents/list`."""
 
+    sort: Literal["createdAt", "updatedAt"] = "createdAt"
     limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=200)] = 10
     include_content: bool = False
     filepath: str | None = None
 
 
+class ListChunks(_Listing):
+    """A list of v5 alone: the pieces that documents are searched by."""
+
+    limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=200)] = 10
+    sort: Literal["createdAt", "updatedAt", "position"] = "createdAt"
+
+
 class ListMemories(_Listing):
     """`POST /v4/memories/list`."""
 
+    sort: Literal["createdAt", "updatedAt"] = "createdAt"
     limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=1100)] = 10
 
 

@@ -206,7 +206,11 @@ def found_document_view(found: FoundDocument, ask: DocumentSearch) -> Json:
 
 
 def profile_view(lines: ProfileLines, sections: Sequence[str]) -> Json:
-    whole: Json = {"static": list(lines.static), "dynamic": list(lines.dynamic), "buckets": {}}
+    whole: Json = {
+        "static": [line.text for line in lines.static],
+        "dynamic": [line.text for line in lines.dynamic],
+        "buckets": {},
+    }
     return {name: value for name, value in whole.items() if name in sections}
 
 

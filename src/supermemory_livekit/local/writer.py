@@ -100,18 +100,20 @@ class Writer(Container):
         custom_id: str | None = None,
         filepath: str | None = None,
         task_type: str | None = None,
+        dated_at: int | None = None,
     ) -> None:
         """Change what is not None."""
         self._all(
             """UPDATE documents SET updated_at=:now, metadata=coalesce(:metadata, metadata),
             custom_id=coalesce(:custom_id, custom_id), filepath=coalesce(:filepath, filepath),
-            task_type=coalesce(:task_type, task_type)
+            task_type=coalesce(:task_type, task_type), dated_at=coalesce(:dated_at, dated_at)
             WHERE tag_id=:tag_id AND seq=:seq""",
             {
                 "metadata": None if metadata is None else json.dumps(metadata),
                 "custom_id": custom_id,
                 "filepath": filepath,
                 "task_type": task_type,
+                "dated_at": dated_at,
                 "now": now_ms(),
                 "seq": document.seq,
             },
