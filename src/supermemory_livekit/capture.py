@@ -32,9 +32,9 @@ MAX_BUFFERED_TURNS = 10_000
 MAX_BUFFERED_CHARS = 2_000_000
 """Most that one call keeps while the service takes nothing: hours of talk without a pause."""
 
-GIVE_UP_AFTER = 4.0
+GIVE_UP_AFTER = 3.0
 """Seconds of a flush after which requests in flight are given up: a lost connection must not use up the time that is
-left to find out what is stored, and to send the rest over another one."""
+left to wait out a late commit, to find out what is stored, and to send the rest over another one."""
 
 _STOPPING = 1.0
 """Seconds that a client which swallows cancellation may hold up the end of the call."""

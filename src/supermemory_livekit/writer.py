@@ -45,6 +45,13 @@ FIRST_HURRIED_PAUSE = 0.25
 LONGEST_HURRIED_PAUSE = 2.0
 """Seconds between attempts while a flush waits."""
 
+LATE_COMMIT = 2.0
+"""Seconds after the unclear end of a write until a read that does not show a line is believed.
+
+A service that has taken a request in carries it out although its client has gone: it was queued, or a proxy held it.
+Two seconds are several times what a write takes, and few enough for a flush to give up, wait, and send again.
+"""
+
 DOUBTFUL_READS = 3
 """How often a read must be refused, or find no document, until it is believed. An outage is neither.
 
@@ -136,6 +143,8 @@ class DocumentWriter:
         self._begun: int | None = None
         """`order` of a turn that is partly written: nothing may come between its pieces."""
         self._receipt: str | None = None
+        self._sure_at = 0.0
+        """Loop time from which a line that a read does not show is certainly not stored."""
         self._failures = 0
         self._hurried_failures = 0
         self._owed = False
@@ -248,12 +257,18 @@ class DocumentWriter:
         if self._call.spool is not None:
             self._call.spool.sending(self._scope, self._sent)
             await self._call.spool.synced()
+        clear = False
         try:
             receipt = await self._send(self._sent)
+            clear = True
         except ServiceError as error:
-            if not again and not _may_be_stored(error):
+            clear = not _may_be_stored(error)
+            if clear and not again:
                 self._put_back()
             raise
+        finally:
+            if not clear:
+                self._sure_at = asyncio.get_running_loop().time() + LATE_COMMIT
         self._receipt = receipt or self._receipt
         self._acknowledge(self._sent)
 
@@ -319,37 +334,54 @@ class DocumentWriter:
     async def _settle(self) -> None:
         """Acknowledge those of the sent lines that the document holds; the others stay, to be sent again.
 
-        Raises when this cannot be found out now. When it can never be found out, all lines are sent again:
-        one that is stored twice can be told by its stamp, a lost one cannot be brought back.
+        A line that is missing is looked for once more when a late commit is over. Raises when what is stored cannot
+        be found out now. When it can never be found out, all lines are sent again: one that is stored twice can be
+        told by its stamp, a lost one cannot be brought back.
         """
         if self._unreadable:
             return
-        document: str | None = None
-        refusal: Exception | None = None
-        try:
-            document = await self._read()
-        except NotImplementedError:
-            self._unreadable = True
-            self._call.say_once(logging.WARNING, _UNREADABLE)
-            return
-        except (ServiceTimeout, ServiceUnavailable, RateLimited):
-            raise
-        except Exception as error:  # noqa: BLE001 - refused, or an answer that nobody foresaw
-            refusal = error
-        if document is None:
-            self._doubtful_reads += 1
-            if self._doubtful_reads < DOUBTFUL_READS:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            stored, refusal = await self._stored_marks()
+            if self._unreadable:
+                return
+            if stored is not None:
+                self._note_stored(stored)
+            if not self._sent:
+                return
+            if stored is None:
+                self._doubtful_reads += 1
+            if began < self._sure_at:
+                await asyncio.sleep(self._sure_at - loop.time())
+                continue
+            if stored is None and self._doubtful_reads < DOUBTFUL_READS:
                 found = "nothing" if refusal is None else type(refusal).__name__
                 raise ServiceUnavailable(f"reading back what was stored found {found}")
             if refusal is not None:
                 self._call.say_once(logging.WARNING, _UNREADABLE)
             return
-        stored = marks_in(document)
+
+    async def _stored_marks(self) -> tuple[set[tuple[str, str]] | None, Exception | None]:
+        """The marks of the lines that the document holds; None, and perhaps why, when it is not shown."""
+        try:
+            document = await self._read()
+        except NotImplementedError:
+            self._unreadable = True
+            self._call.say_once(logging.WARNING, _UNREADABLE)
+            return None, None
+        except (ServiceTimeout, ServiceUnavailable, RateLimited):
+            raise
+        except Exception as error:  # noqa: BLE001 - refused, or an answer that nobody foresaw
+            return None, error
+        return (None if document is None else marks_in(document)), None
+
+    def _note_stored(self, stored: set[tuple[str, str]]) -> None:
         if self._resumed and stored:
             last = datetime.fromisoformat(max(stamp for stamp, _ in stored).replace("Z", "+00:00"))
             self._last = max(last, self._last) if self._last else last
-        if found_lines := [line for line in self._sent if line.mark in stored]:
-            self._acknowledge(found_lines)
+        if found := [line for line in self._sent if line.mark in stored]:
+            self._acknowledge(found)
 
     async def _read(self) -> str | None:
         call, scope = self._call, self._scope

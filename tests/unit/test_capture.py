@@ -387,7 +387,7 @@ async def test_a_flush_finds_out_what_became_of_a_write_that_takes_longer_than_i
 
 async def test_a_write_that_ends_before_it_is_given_up_is_waited_for() -> None:
     """Case L1, the other way: nothing is given up that needs no more than its time."""
-    store = ScriptedStore().script("append", Work(after=3.9)).forbid("read")
+    store = ScriptedStore().script("append", Work(after=2.9)).forbid("read")
     call = Call(store)
     call.exchange(1)
     assert await call.capture.flush(8) == 0

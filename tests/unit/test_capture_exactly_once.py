@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +30,7 @@ from supermemory_livekit.scope import Scope
 from supermemory_livekit.store import Dreaming
 from supermemory_livekit.testing import ScriptedStore
 from supermemory_livekit.transcript import Role
+from supermemory_livekit.writer import LATE_COMMIT
 
 _LINE = re.compile(r"\[([^\]]{24})\] (Caller|Agent)(?: \(part (\d) of (\d)\))?: (\w+)( .*)?")
 
@@ -43,6 +44,8 @@ class Step:
     after: float = 0.0
     error: BaseException | None = None
     hang: bool = False
+    late: float | None = None
+    """Commit so many seconds after the client has gone, whatever made it go."""
 
 
 class Service(ScriptedStore):
@@ -79,6 +82,11 @@ class Service(ScriptedStore):
 
     @staticmethod
     async def _act(step: Step, work: Callable[[], Coroutine[Any, Any, str | None]]) -> str | None:
+        if step.late is not None:
+            try:
+                return await Service._act(replace(step, commit=False, late=None), work)
+            finally:
+                asyncio.get_running_loop().call_later(step.late, lambda: asyncio.ensure_future(work()))
         if step.before:
             await asyncio.sleep(step.before)
         result = await work() if step.commit else None
@@ -110,6 +118,8 @@ def read_back(document: str | None) -> list[tuple[str, str]]:
 
 
 LATE = "late"
+LATEST = LATE_COMMIT - 0.01
+"""The latest commit after an unclear end that 0005 promises to find."""
 
 
 def check(call: Call, service: Service, *, complete: bool) -> None:
@@ -144,6 +154,9 @@ FAULTS: dict[str, Step] = {
     "bug after commit": Step(error=TypeError("bug")),
     "client cancels itself": Step(commit=False, error=asyncio.CancelledError()),
     "client cancels itself after commit": Step(error=asyncio.CancelledError()),
+    "reset, commits late": Step(late=LATEST, error=ServiceUnavailable("reset", uncertain=True)),
+    "timeout, commits late": Step(before=10, late=LATEST, error=ServiceTimeout("late", uncertain=True)),
+    "hangs, commits late": Step(late=LATEST, hang=True),
     "401": Step(commit=False, error=AccessDenied("append answered 401", status=401)),
     "402": Step(commit=False, error=PaymentRequired("append answered 402", status=402)),
     "404": Step(commit=False, error=NotFound("append answered 404", status=404)),

@@ -11,6 +11,7 @@ import pytest
 from tests.support.clock import VirtualClock
 from tests.unit.capturing import ANA, BEN, Call, sent, stored
 
+from supermemory_livekit.ending import CLOSING_SHARE, FINAL_BUDGET
 from supermemory_livekit.errors import (
     AccessDenied,
     Conflict,
@@ -324,7 +325,8 @@ async def test_a_write_with_an_unclear_end_is_stored_once(error: Exception, comm
     await asyncio.sleep(60)
     assert stored(store) == call.said[ANA]
     assert len(store.called("append")) == (2 if committed else 3)
-    assert [c.arguments["service_id"] for c in store.called("read")] == ["doc_1"]
+    reads = [c.arguments["service_id"] for c in store.called("read")]
+    assert reads == ["doc_1"] * (1 if committed else 2)  # what is missing is looked for again, later
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -340,6 +342,58 @@ async def test_a_write_times_out_after_ten_seconds(committed: bool, deaf: bool) 
     hung = store.called("append")[1]
     assert hung.ended is not None
     assert hung.ended - hung.started == pytest.approx(10)
+    assert stored(store) == call.said[ANA]
+
+
+class CommitsLate(ScriptedStore):
+    """The first write is carried out some time after its client has gone, which noticed nothing of it."""
+
+    def __init__(self, late: float, ends: float) -> None:
+        super().__init__()
+        self.late, self.ends = late, ends
+
+    async def append(
+        self, tag: str, custom_id: str, text: str, *, dreaming: Dreaming, at: datetime, timeout: float
+    ) -> str | None:
+        work = super().append(tag, custom_id, text, dreaming=dreaming, at=at, timeout=timeout)
+        if self.called("append") or self.ends < 0:
+            return await work
+        ends, self.ends = self.ends, -1.0
+        try:
+            await asyncio.sleep(ends)
+            raise BROKEN
+        finally:
+            asyncio.get_running_loop().call_later(self.late, lambda: asyncio.ensure_future(work))
+
+
+@pytest.mark.parametrize("ends", [0.1, 60.0], ids=["reset", "timeout"])
+@pytest.mark.parametrize("late", [0.3, 1.0, 1.9])
+async def test_a_write_that_is_carried_out_after_its_client_has_gone_is_stored_once(
+    late: float, ends: float
+) -> None:
+    """0005: a line is believed missing only when a late commit is over."""
+    store = CommitsLate(late, ends)
+    call = Call(store)
+    call.exchange(1)
+    await asyncio.sleep(1)
+    call.exchange(2)
+    await asyncio.sleep(60)
+    assert stored(store) == call.said[ANA]
+
+
+@pytest.mark.parametrize("ends", [0.1, 60.0], ids=["reset", "given up"])
+@pytest.mark.parametrize("late", [0.3, 1.9, None])
+async def test_a_flush_waits_for_a_late_commit_and_has_time_to_send_again(
+    late: float | None, ends: float
+) -> None:
+    """0005: neither lost nor doubled within the budget that the end of a call has for writing."""
+    store = CommitsLate(1.0 if late is None else late, ends)
+    if late is None:
+        store = ScriptedStore().script("append", Hang() if ends > 10 else Fail(BROKEN))
+    call = Call(store)
+    call.exchange(1)
+    assert await call.capture.flush(FINAL_BUDGET - CLOSING_SHARE) == 0
+    await asyncio.sleep(60)
     assert stored(store) == call.said[ANA]
 
 
