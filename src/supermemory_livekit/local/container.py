@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from .records import Chunk, Document, Memory, chunk_of, document_of, memory_of
+from .database import Connection, Row
+from .records import Chunk, Document, Memory, StoredPassage, chunk_of, document_of, memory_of
 from .texts import exact_form, norm_form, now_ms
 
 __all__ = ["LIVE", "Container", "Unembedded"]
@@ -28,13 +27,16 @@ _MEMORY = """
 SELECT m.*, (SELECT count(*) FROM sources s WHERE s.memory_seq=m.seq) AS source_count
 FROM memories m WHERE m.tag_id=:tag_id"""
 
+_ALL = 2**62
+"""A limit that nothing reaches: the backends have no common way to say none."""
+
 LIVE = "latest=1 AND forgotten_at IS NULL AND (forget_after IS NULL OR forget_after > :now)"
 
 
 class Container:
     """Reads under one tag."""
 
-    def __init__(self, connection: sqlite3.Connection, tag: str, tag_id: int, version: int) -> None:
+    def __init__(self, connection: Connection, tag: str, tag_id: int, version: int) -> None:
         self._connection = connection
         self.tag = tag
         self.tag_id = tag_id
@@ -42,8 +44,8 @@ class Container:
         self.version = version
         """Grows with every change below the tag."""
 
-    def _all(self, statement: str, values: Mapping[str, object] | None = None) -> list[sqlite3.Row]:
-        return self._connection.execute(statement, {"tag_id": self.tag_id, **(values or {})}).fetchall()
+    def _all(self, statement: str, values: Mapping[str, object] | None = None) -> Sequence[Row]:
+        return self._connection.execute(statement, {"tag_id": self.tag_id, **(values or {})})
 
     def _documents(self, condition: str, values: Mapping[str, object] | None = None) -> list[Document]:
         return [document_of(row) for row in self._all(f"{_DOCUMENT} AND {condition}", values)]
@@ -69,7 +71,7 @@ class Container:
         """All of them, in the order they were stored or else changed."""
         order = "DESC" if descending else "ASC"
         column = "updated_at" if by_update else "created_at"
-        return self._documents(f"1 ORDER BY d.{column} {order}, d.seq {order}")
+        return self._documents(f"1=1 ORDER BY d.{column} {order}, d.seq {order}")
 
     def documents_page(self, limit: int, offset: int) -> tuple[list[Document], int]:
         """Some of them, changed last first, and how many there are in all."""
@@ -79,14 +81,14 @@ class Container:
 
     def documents_by_seq(self, seqs: Collection[int]) -> dict[int, Document]:
         found = self._documents(
-            "d.seq IN (SELECT value FROM json_each(:seqs))", {"seqs": json.dumps(sorted(seqs))}
+            "d.seq = ANY(:seqs)", {"seqs": sorted(seqs)}
         )
         return {document.seq: document for document in found}
 
     def chunks(self, ids: Collection[str]) -> dict[str, Chunk]:
         rows = self._all(
-            "SELECT * FROM chunks WHERE tag_id=:tag_id AND id IN (SELECT value FROM json_each(:ids))",
-            {"ids": json.dumps(list(ids))},
+            "SELECT * FROM chunks WHERE tag_id=:tag_id AND id = ANY(:ids)",
+            {"ids": list(ids)},
         )
         return {row["id"]: chunk_of(row) for row in rows}
 
@@ -108,17 +110,15 @@ class Container:
 
     def memories(self, ids: Collection[str]) -> dict[str, Memory]:
         """Those of them that are latest, not forgotten and not expired."""
-        wanted = "m.id IN (SELECT value FROM json_each(:ids))"
-        values = {"ids": json.dumps(list(ids)), "now": now_ms()}
-        found = self._memories(f"{wanted} AND {LIVE}", values)
+        found = self._memories(f"m.id = ANY(:ids) AND {LIVE}", {"ids": list(ids), "now": now_ms()})
         return {memory.id: memory for memory in found}
 
-    def live_memories(self, *, static: bool | None = None, limit: int = -1) -> list[Memory]:
+    def live_memories(self, *, static: bool | None = None, limit: int | None = None) -> list[Memory]:
         """What is held to be true now, newest first."""
         kind = "m.static IN (0, 1)" if static is None else f"m.static={int(static)}"
         return self._memories(
             f"{LIVE} AND {kind} ORDER BY m.at DESC, m.seq DESC LIMIT :limit",
-            {"limit": limit, "now": now_ms()},
+            {"limit": _ALL if limit is None else limit, "now": now_ms()},
         )
 
     def memories_page(
@@ -133,8 +133,9 @@ class Container:
         values = {"like": f"%{literal}%", "limit": limit, "offset": offset, "now": now_ms()}
         condition = f"{condition} AND norm LIKE :like ESCAPE '\\'"
         total = self._all(
-            f"SELECT count(*) AS total FROM memories WHERE tag_id=:tag_id AND {condition}", values
-        )  # noqa: S608
+            f"SELECT count(*) AS total FROM memories WHERE tag_id=:tag_id AND {condition}",  # noqa: S608
+            values,
+        )
         page = self._memories(
             f"{condition} ORDER BY m.at DESC, m.seq DESC LIMIT :limit OFFSET :offset", values
         )
@@ -146,7 +147,7 @@ class Container:
 
     def all_memories(self) -> list[Memory]:
         """Every version of everything, in the order it was stored."""
-        return self._memories("1 ORDER BY m.seq")
+        return self._memories("1=1 ORDER BY m.seq")
 
     def memories_like(self, text: str) -> list[Memory]:
         """Latest memories with exactly this text (`texts.exact_form`), forgotten ones too, newest first."""
@@ -172,8 +173,8 @@ class Container:
         rows = self._all(
             f"""SELECT s.document_seq, count(*) AS total FROM sources s JOIN memories m ON m.seq=s.memory_seq
             WHERE m.tag_id=:tag_id AND {LIVE}
-            AND s.document_seq IN (SELECT value FROM json_each(:seqs)) GROUP BY s.document_seq""",  # noqa: S608
-            {"seqs": json.dumps([document.seq for document in documents]), "now": now_ms()},
+            AND s.document_seq = ANY(:seqs) GROUP BY s.document_seq""",  # noqa: S608
+            {"seqs": [document.seq for document in documents], "now": now_ms()},
         )
         return {row["document_seq"]: row["total"] for row in rows}
 
@@ -181,8 +182,8 @@ class Container:
         """The documents each memory comes from."""
         pairs = self._all(
             """SELECT s.memory_seq, s.document_seq FROM sources s JOIN memories m ON m.seq=s.memory_seq
-            WHERE m.tag_id=:tag_id AND s.memory_seq IN (SELECT value FROM json_each(:seqs))""",
-            {"seqs": json.dumps(list(memory_seqs))},
+            WHERE m.tag_id=:tag_id AND s.memory_seq = ANY(:seqs)""",
+            {"seqs": list(memory_seqs)},
         )
         documents = self.documents_by_seq({pair["document_seq"] for pair in pairs})
         found: dict[int, list[Document]] = {seq: [] for seq in memory_seqs}
@@ -200,7 +201,7 @@ class Container:
         )[0]
         return int(row["total"])
 
-    def passage_ids(self) -> list[sqlite3.Row]:
+    def passage_ids(self) -> Sequence[Row]:
         """`kind` and `id` of everything that can be found."""
         return self._all(
             f"""SELECT 'memory' AS kind, id FROM memories WHERE tag_id=:tag_id AND {LIVE}
@@ -208,26 +209,35 @@ class Container:
             {"now": now_ms()},
         )
 
-    def passages(self, since: int) -> list[sqlite3.Row]:
-        """What can be found and changed after that version.
-
-        Columns: `kind`, `id`, `text`, `at`, `forget_after`, `vector`, `vector_model`.
-        """
-        return self._all(
+    def passages(self, since: int) -> list[StoredPassage]:
+        """What can be found and changed after that version."""
+        rows = self._all(
             f"""SELECT 'memory' AS kind, id, text, at, forget_after, vector, vector_model FROM memories
             WHERE tag_id=:tag_id AND changed>:since AND {LIVE}
             UNION ALL SELECT 'chunk', id, text, at, NULL, vector, vector_model FROM chunks
             WHERE tag_id=:tag_id AND changed>:since""",  # noqa: S608
             {"since": since, "now": now_ms()},
         )
+        return [
+            StoredPassage(
+                kind=row["kind"],
+                id=row["id"],
+                text=row["text"],
+                at=row["at"],
+                forget_after=row["forget_after"],
+                vector=None if row["vector"] is None else self._connection.vector(row["vector"]),
+                vector_model=row["vector_model"],
+            )
+            for row in rows
+        ]
 
     def unembedded(self, model_id: str, limit: int) -> list[Unembedded]:
         """Passages without a vector of this model, facts first."""
         rows = self._all(
             """SELECT 'memory' AS kind, seq, text FROM memories
-            WHERE tag_id=:tag_id AND vector_model IS NOT :model AND latest=1
+            WHERE tag_id=:tag_id AND (vector_model IS NULL OR vector_model<>:model) AND latest=1
             UNION ALL SELECT 'chunk', seq, text FROM chunks
-            WHERE tag_id=:tag_id AND vector_model IS NOT :model
+            WHERE tag_id=:tag_id AND (vector_model IS NULL OR vector_model<>:model)
             LIMIT :limit""",
             {"model": model_id, "limit": limit},
         )
