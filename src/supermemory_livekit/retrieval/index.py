@@ -130,6 +130,35 @@ class Index:
             slots: list[int] = best.tolist()
             return [Ranked(self._keys[slot], float(scores[slot])) for slot in slots]
 
+    def explain(
+        self,
+        query: str,
+        keys: Collection[str],
+        *,
+        query_vector: NDArray[np.float32] | None = None,
+        now: datetime | None = None,
+    ) -> dict[str, dict[str, float]]:
+        """What the similarities of a `search` with the same arguments are made of, for those of `keys` that are here.
+
+        By name, each from 0 to 1: `words`, how much of the query the passage says; `meaning`, how near they are, left
+        out where the passage or the query has no vector; `age`, the share of its similarity that its age leaves it.
+        """
+        with self._lock:
+            slots = {key: self._slots[key] for key in keys if key in self._slots}
+            if not slots:
+                return {}
+            coverage, meaning = self._fulltext.coverage(query), self._meaning(query_vector)
+            ageing = self._ageing(now)
+            parts = {
+                key: {"words": float(coverage[slot]), "age": float(ageing[slot])}
+                for key, slot in slots.items()
+            }
+            if meaning is not None:
+                for key, slot in slots.items():
+                    if self._has_vector[slot]:
+                        parts[key]["meaning"] = float(meaning[slot])
+            return parts
+
     def _check(self, vector: NDArray[np.float32] | None) -> None:
         if vector is not None and self._vectors is not None and vector.size != self._vectors.shape[1]:
             raise ValueError(f"vector of {vector.size} numbers in an index of {self._vectors.shape[1]}")
