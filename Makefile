@@ -16,7 +16,7 @@ WHEEL_TESTS ?= tests/unit tests/session
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format build test-wheel bench-embedded bench-mirror bench-reply bench-facts bench-retrieval clean
+.PHONY: help demo test check format build test-wheel bench-embedded bench-mirror bench-reply bench-facts bench-retrieval soak clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -80,6 +80,10 @@ bench-facts: $(READY) ## How well facts are drawn from calls
 
 bench-retrieval: $(READY) ## How well stored calls are found; DATA=folder of LoCoMo conversations
 	@$(BIN)/python bench/retrieval.py $(DATA) $(ARGS)
+
+# Some six minutes on two cores; every seed is another course of events.
+soak: $(READY) ## Calls under faults and kills, then a count of every turn; ARGS="--seed 7 --no-spool"
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 clean: ## Remove what the targets have made
 	rm -rf $(VENV) $(WHEEL_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
