@@ -279,6 +279,7 @@ class CaptureMachine(RuleBasedStateMachine):
             self.service.reads.clear()
             # A request that already hangs may take its ten seconds, and then there is one to be read back.
             assert self.run(self.call.capture.flush(30)) == 0
+            self.run(asyncio.sleep(LATEST))
             check(self.call, self.service, complete=True)
             self.run(self.call.capture.aclose(8))
             assert not asyncio.all_tasks(self.loop)
@@ -330,6 +331,7 @@ async def _cancelled_at(moment: int, fault: Step, *, whole: bool) -> bool:
     assert flush.cancelled() or over
     service.writes.clear()  # for refusals that a flush meets only once
     assert await call.capture.flush(30) == 0
+    await asyncio.sleep(LATEST)
     check_words(call, service)
     await call.capture.aclose(8)
     return over
