@@ -222,6 +222,9 @@ class SupermemoryLiveKit:
     async def preload(self, chat_ctx: llm.ChatContext) -> bool:
         """Put the caller's profile into `chat_ctx`, so that the first words of the agent can use it.
 
+        Of the caller's last call, the end comes with it as long as the service has made no memories of that call: who
+        rings back at once is remembered.
+
         Waits at most `recall_timeout` seconds. Returns True when something was added; False for a caller nobody
         knows yet, without a bound caller, in mode "query", and when the service does not answer in time.
         """
@@ -230,8 +233,7 @@ class SupermemoryLiveKit:
             return False
         try:
             tag = self.container_tag
-            profile = await self._recall.preload()
-            block = self._block(Recollection(profile=profile), "")
+            block = self._block(await self._recall.preload(), "")
             if block is None or tag != self.container_tag:
                 return False
             insert(chat_ctx, block)
@@ -310,6 +312,7 @@ class SupermemoryLiveKit:
             limit=self._params.search_limit,
             now=datetime.now(timezone.utc),
             query=query,
+            tail=found.tail,
         )
 
     async def _show_realtime(self, block: str | None) -> None:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from .background import Background
 from .errors import AccessDenied, NotFound, PaymentRequired, RateLimited, RequestRejected, ServiceError
+from .last_call import Tail
 from .mirror_contents import Bounds, Contents
 from .mirror_index import MirrorIndex, VectorCache
 from .retrieval import Embedder, load_embedder
@@ -123,6 +124,8 @@ class Mirror:
         self._synced_at = float("-inf")
         self._refresh_wanted = False
         self._ready = asyncio.Event()
+        self._calls_asked = asyncio.Event()
+        """The first request for the text of calls has ended, well or not."""
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -158,6 +161,16 @@ class Mirror:
         """The caller's profile, with what this call has changed. None before it is loaded."""
         return self._contents.profile
 
+    @property
+    def tail(self) -> Tail | None:
+        """The end of the last call, while the service has made no memories of it."""
+        return self._contents.tail
+
+    @property
+    def calls_unavailable(self) -> bool:
+        """The service, the key or the client refuses to list the text of calls."""
+        return bool(self._calls_refused) or self._refused
+
     def __len__(self) -> int:
         """Passages held."""
         return len(self._contents)
@@ -174,13 +187,20 @@ class Mirror:
 
     async def wait_until_ready(self, timeout: float) -> bool:
         """Wait until memories can be searched, at most so many seconds; no longer where they cannot be listed."""
-        waiter = asyncio.ensure_future(self._ready.wait())
+        await self._wait(self._ready, timeout)
+        return self.ready
+
+    async def wait_until_calls_asked(self, timeout: float) -> None:
+        """Wait until `tail` is known, or that it cannot be, at most so many seconds."""
+        await self._wait(self._calls_asked, timeout)
+
+    async def _wait(self, event: asyncio.Event, timeout: float) -> None:
+        waiter = asyncio.ensure_future(event.wait())
         ends: set[asyncio.Future[Any]] = {waiter} if self._work is None else {waiter, self._work}
         try:
             await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiter.cancel()
-        return self.ready
 
     def close(self) -> None:
         """Drop everything, and whatever is still to come. Returns at once. Safe to call twice."""
@@ -335,8 +355,11 @@ class Mirror:
         now = asyncio.get_running_loop().time()
         if self._calls_refused or not self._bounds.calls or now < self._calls_due:
             return
-        calls = await self._store.latest_calls(self.tag, limit=self._bounds.calls, timeout=TIMEOUT)
-        self._contents.take_calls(self._still_open(calls))
+        try:
+            calls = await self._store.latest_calls(self.tag, limit=self._bounds.calls, timeout=TIMEOUT)
+            self._contents.take_calls(self._still_open(calls))
+        finally:
+            self._calls_asked.set()
         self._calls_listed = True
         self._calls_due = now + CALLS_INTERVAL
         await self._follow()

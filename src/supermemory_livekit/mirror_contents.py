@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import count
 
+from .last_call import Tail, tail_of
 from .retrieval import Kind, Passage, norm_form, windows
 from .store import MemoryPage, Profile, StoredCall, StoredMemory
 from .transcript import Role, fold, is_blank
@@ -95,6 +96,8 @@ class Contents:
         self._forgotten_ids: set[str] = set()
         self._forgotten_norms: set[str] = set()
         self._profile: Profile | None = None
+        self.tail: Tail | None = None
+        """The end of the last call, while there are no memories of it."""
         self._turns: list[tuple[datetime, str]] = []
         self._windows: list[tuple[str, str]] = []
         self.memories_fit = True
@@ -147,6 +150,9 @@ class Contents:
 
     def take_calls(self, calls: Sequence[StoredCall]) -> None:
         """Hold the text of these calls, those first that are not turned into memories yet, and of no others."""
+        # Of what was forgotten in this call nothing is shown again, and a call's end may hold it.
+        forgot = self._forgotten_ids or self._forgotten_norms
+        self.tail = None if forgot else tail_of(calls, document_id=self._document_id, since=self._since)
         room = self._bounds.passages
         self.calls_fit = True
         kept: set[tuple[str, str]] = set()
@@ -199,6 +205,7 @@ class Contents:
 
     def forgotten(self, *, memory_id: str | None, text: str | None) -> None:
         """A fact is forgotten, for as long as this mirror lives, unless it is remembered again."""
+        self.tail = None
         norms = {norm_form(text)} if text else set[str]()
         if memory_id:
             self._forgotten_ids.add(memory_id)

@@ -17,13 +17,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from .background import Background
 from .early import EARLY_LIMIT, ENOUGH_WORDS, Chosen, SpokenWords, choose, content, is_trivial
 from .embedding_cache import EmbeddingCache
 from .errors import ServiceError
+from .last_call import Tail, load_tail
 from .lookups import Asked, Lookup, Lookups, MessageSearches, merged, result_of
 from .mirror import Mirror
 from .params import InputParams
@@ -64,6 +65,8 @@ class Recollection:
 
     profile: Profile | None = None
     hits: tuple[Hit, ...] = ()
+    tail: Tail | None = None
+    """The end of the last call, while the service has made no memories of it."""
 
 
 class Recall:
@@ -78,6 +81,10 @@ class Recall:
         self._mirror: Mirror | None = None
         self._spoken = SpokenWords()
         self._asked = MessageSearches()
+        self._bound_at = datetime.now(timezone.utc)
+        self._forgets = 0
+        self._tail: Tail | None = None
+        """Where there is no mirror that has it."""
         self._freshest: Profile | None = None
         self._fetches = 0
         """Profile requests so far. An answer is used only if no later request was answered before it."""
@@ -107,9 +114,11 @@ class Recall:
         if tag == self._tag:
             return
         self._tag = tag
+        self._bound_at = datetime.now(timezone.utc)
         self._freshest = None
         self._fetch = None
         self._probe = None
+        self._tail = None
         self._asked.clear()
         self._spoken.committed()
         self._lookups.clear()
@@ -170,6 +179,9 @@ class Recall:
         if self._mirror is not None:
             self._mirror.forgotten(memory_id=memory_id, text=text)
         self._freshest = None
+        # The text of a call may hold it.
+        self._tail = None
+        self._forgets += 1
         self._freshest_fetch = self._fetches
         self._lookups.clear()
         self._asked.clear()
@@ -177,8 +189,8 @@ class Recall:
 
     # -- what a reply asks for ---------------------------------------------------------------------------------
 
-    async def preload(self) -> Profile | None:
-        """The profile of the bound caller within `recall_timeout`, kept as the fall-back of later turns.
+    async def preload(self) -> Recollection:
+        """The profile of the bound caller and the end of their last call within `recall_timeout`, kept for later turns.
 
         In mode "query" no profile is shown; it is asked for all the same, to open the connection before the first
         turn needs it. The mirror loads beside it and is waited for within the same time, so that a service which
@@ -186,29 +198,35 @@ class Recall:
         """
         tag = self._tag
         if tag is None:
-            return None
+            return Recollection()
         loop = asyncio.get_running_loop()
-        started = loop.time()
+        deadline = loop.time() + self._params.recall_timeout
         mirror = self._load_ahead(tag)
         fetch = self._start_fetch(tag)
+        tail = self._start_tail(tag) if mirror is None else None
         if await self._wait({fetch}, self._params.recall_timeout, self._profile_patience):
             # The same service would make the first turn wait as long again.
             self._search_patience.overdue(self._params.recall_timeout)
-        left = self._params.recall_timeout - (loop.time() - started)
-        if mirror is not None and left > 0 and result_of(fetch) is not None:
-            await mirror.wait_until_ready(left)
+        answered = result_of(fetch) is not None
+        if mirror is not None and answered:
+            await mirror.wait_until_ready(max(0.0, deadline - loop.time()))
             if not mirror.ready and not mirror.unavailable and tag == self._tag:
                 # Perhaps the list is long, perhaps the service has begun to hang: a probe finds out, not the caller.
                 self._profile_patience.doubt()
                 self._search_patience.doubt()
                 self._start_probe(tag)
-        return self._known_profile() if tag == self._tag else None
+            await mirror.wait_until_calls_asked(max(0.0, deadline - loop.time()))
+            if mirror.calls_unavailable and tag == self._tag:
+                tail = self._start_tail(tag)
+        if tail is not None and answered:
+            await self._wait({tail}, deadline - loop.time(), None)
+        return self._known() if tag == self._tag else Recollection()
 
     async def for_greeting(self) -> Recollection:
         """What to show when the caller has said nothing that could be looked up."""
         if self._wants_profile and self._known_profile() is None and self._profile_patience.waits:
             await self.preload()
-        return Recollection(profile=self._known_profile())
+        return self._known()
 
     async def for_message(self, message_id: str, text: str) -> Recollection:
         """What to show for this message of the caller. Waits until `recall_timeout` at most; never raises."""
@@ -221,7 +239,7 @@ class Recall:
             await self._wait_for(lookup)
         if lookup.tag != self._tag:
             return Recollection()
-        return Recollection(profile=self._known_profile(), hits=self._hits(lookup))
+        return replace(self._known(), hits=self._hits(lookup))
 
     async def aclose(self) -> None:
         """Stop what still runs. Safe to call twice."""
@@ -248,6 +266,13 @@ class Recall:
 
     def _profile_here(self) -> bool:
         return self._mirror is not None and self._mirror.ready and self._mirror.profile is not None
+
+    def _known(self) -> Recollection:
+        """What is known without asking for anything."""
+        tail = self._mirror.tail if self._mirror is not None else None
+        return Recollection(
+            profile=self._known_profile(), tail=(tail or self._tail) if self._wants_profile else None
+        )
 
     def _known_profile(self) -> Profile | None:
         if not self._wants_profile:
@@ -394,6 +419,17 @@ class Recall:
         return await asyncio.to_thread(
             choose, hits, asked.words, text, limit=params.search_limit, threshold=params.search_threshold
         )
+
+    def _start_tail(self, tag: str) -> asyncio.Task[None]:
+        return self._background.start(self._load_tail(tag), "Loading the end of the last call")
+
+    async def _load_tail(self, tag: str) -> None:
+        forgets = self._forgets
+        tail = await load_tail(
+            self._store, tag, document_id=self._document_id, since=self._bound_at, timeout=self._late_limit
+        )
+        if self._tag == tag and self._forgets == forgets:
+            self._tail = tail
 
     def _start_fetch(self, tag: str) -> asyncio.Task[Profile | None]:
         return self._background.start(self._load_profile(tag, self._late_limit), "Loading the profile")

@@ -25,7 +25,9 @@ from typing import Literal
 
 from livekit.agents import llm
 
+from .last_call import Tail
 from .store import Hit, Profile
+from .transcript import spoken_in
 
 __all__ = [
     "FENCE",
@@ -66,6 +68,7 @@ _ABOUT = (
 )
 _STATIC = "Known about the caller:"
 _DYNAMIC = "Lately:"
+_TAIL = "The end of the last call ({when}), word for word, since there are no notes of it yet:"
 _RELATED = "Related to what the caller just said:"
 
 # -- text that can do no harm --------------------------------------------------------------------------------
@@ -163,12 +166,14 @@ def render_block(
     limit: int,
     now: datetime,
     query: str = "",
+    tail: Tail | None = None,
 ) -> str | None:
     """One fenced block of at most `MAX_BLOCK` characters; None when there is nothing to show.
 
     The profile is shown in the modes "profile" and "full", at most `limit` hits in "query" and "full". A fact
     is shown once, in the profile if it is there. `query` is what the caller just said: of a hit too long to
-    show, the part around these words is kept. Times without zone are UTC.
+    show, the part around these words is kept. `tail`, the end of the last call, is shown with the profile; a hit that
+    holds nothing else is left out. Times without zone are UTC.
     """
     about = _ABOUT.format(today=_utc(now).date().isoformat())
     room = MAX_BLOCK - _length([FENCE_OPEN, about, FENCE_CLOSE])
@@ -176,6 +181,9 @@ def render_block(
         profile = Profile()
     if mode == "profile":
         hits = ()
+    spoken = _spoken(tail, now) if tail is not None and mode != "query" else []
+    if tail is not None and spoken:
+        hits = [hit for hit in hits if not _within(hit, tail)]
     static = _facts(profile.static)
     dynamic = _facts(profile.dynamic)
     related = [(fact, hit.updated_at) for hit in hits for fact in _facts([hit.text], query)]
@@ -187,10 +195,13 @@ def render_block(
 
     # Each section leaves room for the ones below it, so that none of them disappears behind a long one.
     shown: set[str] = set()
+    room -= _length(spoken)
     for_profile = room - min(_length(found), _HITS_SHARE)
     lines = _section(_STATIC, static, for_profile - min(_length(dynamic), for_profile // 3), shown)
     lines += _section(_DYNAMIC, dynamic, for_profile - _length(lines), shown)
-    lines += _section(_RELATED, found, room - _length(lines), shown, limit)
+    room -= _length(lines)
+    lines += spoken
+    lines += _section(_RELATED, found, room, shown, limit)
     return "\n".join([FENCE_OPEN, about, *lines, FENCE_CLOSE]) if lines else None
 
 
@@ -207,6 +218,20 @@ def tool_text(hits: Sequence[Hit], now: datetime) -> str:
             if _length(lines) + len(line) <= MAX_BLOCK:
                 lines.append(line)
     return "\n".join(lines)
+
+
+def _spoken(tail: Tail, now: datetime) -> list[str]:
+    """The section with the end of the last call, in the order in which it was spoken."""
+    date = _utc(tail.at).date()
+    when = f"{date.isoformat()}{_age((_utc(now).date() - date).days)}"
+    return ["", _TAIL.format(when=when), *(f"- {neutralise(line)}" for line in tail.lines)]
+
+
+def _within(hit: Hit, tail: Tail) -> bool:
+    """Whether this hit is call text that the tail shows anyway."""
+    lines = spoken_in(hit.text)
+    said = {line.partition(": ")[2] for line in tail.lines}
+    return hit.memory_id is None and bool(lines) and said.issuperset(lines)
 
 
 def _facts(texts: Iterable[str], query: str = "") -> list[str]:
