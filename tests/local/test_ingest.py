@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from supermemory_livekit.local import Engine, open_local
-from supermemory_livekit.local.database import Database
 from supermemory_livekit.local.extraction import Changes, ExtractionFailed, Fact
 from supermemory_livekit.local.jobs import JobQueue
+from supermemory_livekit.local.sqlite import SQLiteDatabase
 from supermemory_livekit.local.storage import Storage
 from supermemory_livekit.local.texts import now_ms
 
@@ -142,7 +142,7 @@ async def test_work_that_fails_is_tried_again_and_nothing_is_lost(serve: Callabl
     assert (await service.sdk.documents.get("c")).dreaming_status == "dreaming"
     assert await service.found("ana", "tea")
     with sqlite3.connect(
-        service.engine.path
+        service.engine.location
     ) as connection:  # as if the pause before the next attempt were over
         connection.execute("UPDATE jobs SET due_at=0")
     connection.close()
@@ -172,7 +172,7 @@ async def test_work_of_a_process_that_died_is_taken_over_when_its_lease_runs_out
     await first.settled()
     await first.sdk.close()
     with sqlite3.connect(
-        first.engine.path
+        first.engine.location
     ) as connection:  # what a process killed while working leaves behind
         leased = "UPDATE jobs SET due_at=0, owner='dead', lease_until=?"
         connection.execute(leased, (now_ms() + 3_600_000,))
@@ -193,7 +193,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(serve: Callable[...,
     slow = serve(extractor=held, lease=3600)
     await slow.sdk.add(content=call("C: from the slow one"), container_tag="ana", dreaming="instant")
     await held.until_entered()
-    with sqlite3.connect(slow.engine.path) as connection:
+    with sqlite3.connect(slow.engine.location) as connection:
         connection.execute("UPDATE jobs SET lease_until=0")
     connection.close()
     quick = serve(extractor=Scripted([Changes(add=(Fact("from the quick one", False, SAID),))]))
@@ -206,7 +206,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(serve: Callable[...,
 
 def test_many_workers_never_hold_one_job_at_once(tmp_path: Path) -> None:
     """Brief of the embedded service: two processes never process the same job at once."""
-    databases = [Database(tmp_path / "memory.db") for _ in range(4)]
+    databases = [SQLiteDatabase(tmp_path / "memory.db") for _ in range(4)]
     for database in databases:
         database.open()
     storage = Storage(databases[0])

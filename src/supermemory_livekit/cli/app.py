@@ -85,6 +85,15 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 6767,
     path: Path_ = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SUPERMEMORY_LOCAL_DATABASE",
+            help="Instead of --path: the address of a PostgreSQL database, postgresql://user@host/name.",
+            show_default=False,
+            show_envvar=True,
+        ),
+    ] = None,
     api_key: Annotated[
         str | None,
         typer.Option(
@@ -105,7 +114,11 @@ def serve(
     _logs(verbose=False)
     from .serve import run_serve
 
-    raise typer.Exit(run_serve(host=host, port=port, path=path, api_key=api_key, dynamic_delay=dynamic_delay))
+    raise typer.Exit(
+        run_serve(
+            host=host, port=port, database=path or database, api_key=api_key, dynamic_delay=dynamic_delay
+        )
+    )
 
 
 @app.command()

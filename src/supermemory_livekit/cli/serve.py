@@ -9,16 +9,19 @@ from types import FrameType
 
 import typer
 
-from supermemory_livekit.local.database import StorageError, default_path
+from supermemory_livekit.local.database import StorageError
+from supermemory_livekit.local.location import default_path, locate
 from supermemory_livekit.local.server import Listening, key_path, serve
 
 __all__ = ["run_serve"]
 
 
-def run_serve(*, host: str, port: int, path: Path | None, api_key: str | None, dynamic_delay: float) -> int:
+def run_serve(
+    *, host: str, port: int, database: str | Path | None, api_key: str | None, dynamic_delay: float
+) -> int:
     """Serve until told to stop. Returns the exit code: 0 after Ctrl-C or SIGTERM, 1 when it cannot start."""
-    database = default_path() if path is None else path.expanduser()
-    key_is_new = not key_path(database).exists()
+    location = locate(database)
+    key_is_new = not key_path(location if isinstance(location, Path) else default_path()).exists()
     # The server hands a signal on once it is done with it; what it ends with then is no failure.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _end)
@@ -26,7 +29,7 @@ def run_serve(*, host: str, port: int, path: Path | None, api_key: str | None, d
         serve(
             host,
             port,
-            database,
+            location,
             api_key,
             dynamic_delay=dynamic_delay,
             announce=lambda listening: _announce(listening, key_is_new=key_is_new),
@@ -50,7 +53,7 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 def _announce(listening: Listening, *, key_is_new: bool) -> None:
     shown = "<the key you gave>"
     typer.echo(f"Memory service:  {listening.url}")
-    typer.echo(f"Database:        {listening.path}")
+    typer.echo(f"Database:        {listening.database}")
     if listening.key_file is None:
         typer.echo("Key:             the one you gave")
     elif key_is_new:

@@ -1,4 +1,4 @@
-"""An embedded memory service: Supermemory's v3/v4 API on one SQLite file, in this process or over HTTP.
+"""An embedded memory service: Supermemory's API on a SQLite file or PostgreSQL, in this process or over HTTP.
 
 `open_local` gives an httpx client that speaks to the service in this process; under the official SDK it
 takes the place of the network. `serve` (in `server`) answers over HTTP for several workers. Needs the extra
@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx
 
 from .app import create_app
-from .database import StorageError, default_path
+from .database import StorageError
 from .engine import DYNAMIC_DELAY, Engine
 from .extraction import Extractor
+from .location import default_path
 
 __all__ = ["Engine", "StorageError", "create_app", "default_path", "open_local"]
 
@@ -42,7 +43,8 @@ def open_local(
 ) -> httpx.AsyncClient:
     """A client of the embedded service. No network is used, and no I/O happens before the first request.
 
-    `path` is the database file (`default_path()` when absent); it may be shared with other processes.
+    `path` is the database file (see `location.locate` when absent) or the address of a PostgreSQL database; it may be
+    shared with other processes.
     `engine` takes the place of the other arguments. Close the client: that waits a few seconds at most for texts
     that are just becoming memories, and leaves the rest in the file for whoever opens it next.
 

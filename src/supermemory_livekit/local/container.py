@@ -80,9 +80,7 @@ class Container:
         return self._documents(ordered, {"limit": limit, "offset": offset}), int(total)
 
     def documents_by_seq(self, seqs: Collection[int]) -> dict[int, Document]:
-        found = self._documents(
-            "d.seq = ANY(:seqs)", {"seqs": sorted(seqs)}
-        )
+        found = self._documents("d.seq = ANY(:seqs)", {"seqs": sorted(seqs)})
         return {document.seq: document for document in found}
 
     def chunks(self, ids: Collection[str]) -> dict[str, Chunk]:

@@ -1,278 +1,99 @@
-"""One SQLite file that several threads and processes write at once without losing an acknowledged write.
+"""What keeps the rows, as the rest of the service sees it: transactions, statements and errors.
 
-Write-ahead logging lets searches read while something is stored; `synchronous=FULL` makes an acknowledged
-write survive a crash of the process or the machine; `BEGIN IMMEDIATE` makes writers queue instead of failing
-half-way.
+`sqlite.SQLiteDatabase` and `postgres.PostgresDatabase` stand behind it; `location.database_at` picks one.
+Statements are written once, in the SQL that both understand, with two additions that each backend turns
+into its own: parameters are `:name`, and `= ANY(:name)` tests for membership in a list parameter.
 
-Everything here blocks and is called from worker threads, never from an event loop. Each thread has its own
-connection.
+    StorageError                the storage cannot be used: not ours, damaged, newer, unreachable, closed
+    └── StorageUnavailable      it cannot be used just now: busy, full, connection lost, statement too slow
 """
 
 from __future__ import annotations
 
-import os
-import sqlite3
-import threading
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
-__all__ = ["Database", "StorageError", "default_path"]
+import numpy as np
+from numpy.typing import NDArray
 
-_APPLICATION_ID = 0x534D4C4B
-"""Written into the file's header, so that somebody else's SQLite file is recognised and left alone."""
+__all__ = ["Connection", "Database", "Row", "StorageError", "StorageUnavailable", "Values"]
 
-_SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE tags (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused: what is cached for a deleted tag cannot return
-  tag TEXT NOT NULL UNIQUE,
-  version INTEGER NOT NULL DEFAULT 0,    -- grows with every change below this tag
-  entity_context TEXT,
-  created_at INTEGER NOT NULL,           -- all times: milliseconds since 1970, UTC
-  updated_at INTEGER NOT NULL
-);
-CREATE TABLE documents (
-  seq INTEGER PRIMARY KEY,
-  id TEXT NOT NULL UNIQUE,
-  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  custom_id TEXT,
-  content TEXT NOT NULL,
-  metadata TEXT NOT NULL,                -- a JSON object
-  task_type TEXT NOT NULL,
-  filepath TEXT,
-  dated_at INTEGER,                      -- when its content is from, if the client said so
-  dreamed INTEGER NOT NULL DEFAULT 0,    -- so many characters of the content have become memories
-  epoch INTEGER NOT NULL DEFAULT 0,      -- grows when the content is replaced, not when it is appended to
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  UNIQUE (tag_id, custom_id)
-);
-CREATE INDEX documents_by_custom_id ON documents (custom_id);
-CREATE TABLE chunks (
-  seq INTEGER PRIMARY KEY,
-  id TEXT NOT NULL UNIQUE,
-  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  document_seq INTEGER NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
-  start INTEGER NOT NULL,                -- characters [start, stop) of the content
-  stop INTEGER NOT NULL,
-  text TEXT NOT NULL,
-  at INTEGER NOT NULL,
-  vector BLOB,                           -- float16
-  vector_model TEXT,
-  changed INTEGER NOT NULL               -- the tag's version that changed this row last
-);
-CREATE INDEX chunks_by_tag ON chunks (tag_id, changed);
-CREATE INDEX chunks_by_document ON chunks (document_seq, start);
-CREATE TABLE memories (
-  seq INTEGER PRIMARY KEY,
-  id TEXT NOT NULL UNIQUE,
-  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  text TEXT NOT NULL,
-  norm TEXT NOT NULL,                    -- two texts with the same norm are the same fact
-  static INTEGER NOT NULL,
-  metadata TEXT NOT NULL,
-  at INTEGER NOT NULL,                   -- when it was said last
-  version INTEGER NOT NULL,
-  parent_id TEXT,
-  root_id TEXT,
-  latest INTEGER NOT NULL,
-  forgotten_at INTEGER,
-  forget_reason TEXT,
-  forget_after INTEGER,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  vector BLOB,
-  vector_model TEXT,
-  changed INTEGER NOT NULL
-);
-CREATE INDEX memories_by_tag ON memories (tag_id, changed);
-CREATE INDEX memories_by_age ON memories (tag_id, latest, static, at, seq);
-CREATE INDEX memories_by_norm ON memories (tag_id, norm);
-CREATE INDEX memories_by_parent ON memories (parent_id);
-CREATE TABLE sources (
-  memory_seq INTEGER NOT NULL REFERENCES memories(seq) ON DELETE CASCADE,
-  document_seq INTEGER NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
-  PRIMARY KEY (memory_seq, document_seq)
-) WITHOUT ROWID;
-CREATE INDEX sources_by_document ON sources (document_seq);
-CREATE TABLE jobs (
-  seq INTEGER PRIMARY KEY,
-  kind TEXT NOT NULL,                    -- 'embed' (one per tag) or 'dream' (one per document)
-  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  document_seq INTEGER NOT NULL,         -- 0 for 'embed'
-  due_at INTEGER NOT NULL,
-  generation INTEGER NOT NULL DEFAULT 0, -- grows when more work arrives, also while the job is being done
-  attempts INTEGER NOT NULL DEFAULT 0,
-  owner TEXT,
-  lease_until INTEGER NOT NULL DEFAULT 0,
-  UNIQUE (kind, tag_id, document_seq)
-);
-CREATE INDEX jobs_by_due ON jobs (due_at);
-"""
-
-_BUSY_TIMEOUT = 5.0
-"""Seconds a writer waits for the writers of other processes."""
+Values = Mapping[str, object]
+"""Parameters by name: None, int, str, a list of one of these, or a vector (float32)."""
 
 
 class StorageError(Exception):
-    """The file cannot be used: not ours, damaged, written by a newer version, or not writable.
+    """The storage cannot be used.
 
-    The message says which, and holds no stored text.
+    The message says why, and holds no stored text and no password.
     """
 
 
-def default_path() -> Path:
-    """`$SUPERMEMORY_LOCAL_PATH`, else `memory.db` in the user's data directory."""
-    named = os.environ.get("SUPERMEMORY_LOCAL_PATH", "").strip()
-    if named:
-        return Path(named).expanduser()
-    data = os.environ.get("XDG_DATA_HOME", "").strip()
-    return (Path(data) if data else Path.home() / ".local" / "share") / "supermemory-livekit" / "memory.db"
+class StorageUnavailable(StorageError):
+    """The storage cannot be used just now; what was asked may succeed when it is asked again.
+
+    A transaction that ends with this has written nothing, save when the connection was lost in the moment of
+    its commit: then nobody knows.
+    """
 
 
-class Database:
-    """Connections to one file. Thread-safe. `open` first; `close` after the last worker has finished."""
+class Row(Protocol):
+    """One row of a result, by column name."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._local = threading.local()
-        self._lock = threading.Lock()
-        # SQLite lets a second writer sleep and try again. Within a process a lock hands over at once.
-        self._writing = threading.Lock()
-        self._connections: list[sqlite3.Connection] = []
-        self._closed = False
+    def __getitem__(self, column: str, /) -> Any: ...
+
+
+class Connection(Protocol):
+    """Inside one transaction. Not thread-safe."""
+
+    def execute(self, statement: str, values: Values | None = None) -> Sequence[Row]:
+        """Run a statement; all rows it gives."""
+        ...
+
+    def execute_many(self, statement: str, values: Sequence[Values]) -> None:
+        """Run a statement that gives no rows, once for each of the `values`."""
+        ...
+
+    def vector(self, stored: Any) -> NDArray[np.float32]:
+        """A vector as it was given, from the column of a row that holds it. Shape `(dimensions,)`."""
+        ...
+
+
+class Database(Protocol):
+    """Where the rows are. Thread-safe; blocks; called from worker threads, never from an event loop.
+
+    `open` first; `close` after the last worker has finished. `StorageUnavailable` may come out of every
+    transaction, at its begin, inside it or at its end.
+    """
+
+    @property
+    def name(self) -> str:
+        """How a person would name it: a path, or an address without its password."""
+        ...
 
     def open(self) -> None:
-        """Create or check the file.
+        """Create or check the schema, and bring an older one up to date: all of it or nothing.
 
         Raises `StorageError`.
         """
-        try:
-            _make_private_file(self.path)
-        except OSError as error:
-            raise StorageError(
-                f"The memory file cannot be opened: {error.strerror or type(error).__name__}"
-            ) from error
-        try:
-            self._prepare(self._connection())
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise StorageError(f"The memory file is damaged or is no SQLite file ({_kind(error)})") from error
-        except StorageError:
-            self.close()
-            raise
+        ...
 
     def close(self) -> None:
         """Close every connection. Safe to call twice."""
-        with self._lock:
-            self._closed = True
-            connections, self._connections = self._connections, []
-        for connection in connections:
-            connection.close()
+        ...
 
-    @contextmanager
-    def read(self) -> Generator[sqlite3.Connection]:
-        """A snapshot: everything read inside is of one moment, whatever is written meanwhile. Never waits."""
-        connection = self._connection()
-        connection.execute("BEGIN")
-        try:
-            yield connection
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+    def read(self) -> AbstractContextManager[Connection]:
+        """A snapshot: everything read inside is of one moment, whatever is written meanwhile."""
+        ...
 
-    @contextmanager
-    def write(self) -> Generator[sqlite3.Connection]:
-        """A transaction: on leaving the block all of it is on the disk, or after an exception none of it."""
-        connection = self._connection()
-        with self._writing:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+    def write(self) -> AbstractContextManager[Connection]:
+        """A transaction: on leaving the block all of it is on the disk, or after an exception none of it.
 
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None or self._closed:
-            with self._lock:
-                if self._closed:
-                    raise StorageError("The memory file is closed")
-                # Closed by whichever thread closes the engine, hence check_same_thread=False.
-                connection = sqlite3.connect(
-                    self.path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
-                )
-                self._connections.append(connection)
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("PRAGMA synchronous=FULL")
-            # What a caller asked to delete must not stay readable in free pages of the file.
-            connection.execute("PRAGMA secure_delete=ON")
-            self._local.connection = connection
-        return connection
+        Who writes a row keeps others from writing it until the transaction ends; reading never waits.
+        """
+        ...
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        # In one snapshot: another process may be creating the file just now.
-        with self.read() as snapshot:
-            _check_owner(snapshot)
-        _use_write_ahead_log(connection)
-        with self.write() as transaction:
-            if _check_owner(transaction) == 0:
-                for statement in _SCHEMA.split(";\n"):
-                    transaction.execute(statement)
-                transaction.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-                transaction.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
-
-
-def _check_owner(connection: sqlite3.Connection) -> int:
-    """The schema version: 0 for an empty file."""
-    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-    if application == 0 and version == 0 and tables == 0:
-        return 0
-    if application != _APPLICATION_ID:
-        raise StorageError("The memory file belongs to another program")
-    if version > _SCHEMA_VERSION:
-        raise StorageError(
-            f"The memory file was written by a newer version (its format is {version}, this one knows"
-            f" {_SCHEMA_VERSION})"
-        )
-    return version
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    # Switching needs the file alone for a moment and does not wait for others, who may be doing it just now.
-    deadline = time.monotonic() + _BUSY_TIMEOUT
-    while True:
-        try:
-            mode = str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-    if mode.lower() != "wal":
-        raise StorageError("The memory file lies on a file system that cannot share it (no write-ahead log)")
-
-
-def _make_private_file(path: Path) -> None:
-    """Create the file for its owner alone; SQLite gives the files beside it the same mode."""
-    missing: list[Path] = []
-    parent = path.parent
-    while not parent.exists():
-        missing.append(parent)
-        parent = parent.parent
-    for directory in reversed(missing):
-        directory.mkdir(mode=0o700, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-
-
-def _kind(error: sqlite3.Error) -> str:
-    return str(getattr(error, "sqlite_errorname", type(error).__name__))
+    def write_alone(self) -> AbstractContextManager[Connection]:
+        """A `write` that no other `write_alone` overlaps, whichever process or machine it comes from."""
+        ...

@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from supermemory_livekit.retrieval import Embedder, load_embedder
 
-from .database import Database, StorageError, default_path
+from .database import Database, StorageError
 from .documents import Documents
 from .encoder import Encoder
 from .extraction import Extractor
@@ -32,6 +32,7 @@ from .finding import Finder
 from .indexes import Indexes
 from .ingest import Ingest
 from .jobs import JobQueue
+from .location import database_at, locate
 from .memories import Memories
 from .recalls import RecentSearches
 from .storage import Storage
@@ -78,7 +79,7 @@ class Engine:
         """Does no I/O.
 
         Args:
-            path: The database file; `database.default_path()` when absent.
+            path: The database file or the address of a PostgreSQL database, see `location.locate`.
             dynamic_delay: Seconds of quiet before a `dynamic` document becomes memories.
             extractor: What turns calls into memories; chosen from the environment when absent.
             load: Gives the embedding model, or None for full text alone.
@@ -86,7 +87,8 @@ class Engine:
             poll: Seconds between looks at the queue for work that other processes left.
             drain: Most seconds that closing waits for work that is due.
         """
-        self.path = default_path() if path is None else Path(path).expanduser()
+        self.location = locate(path)
+        """A path is a SQLite file, a string the address of a PostgreSQL database, which may hold a password."""
         self.recent = RecentSearches()
         """What clients searched last; nothing is kept until somebody wants to look."""
         self._dynamic_delay = dynamic_delay
@@ -149,7 +151,7 @@ class Engine:
             return self._operations
 
     def _start(self) -> Operations:
-        database = Database(self.path)
+        database = database_at(self.location)
         database.open()
         storage = Storage(database)
         encoder = Encoder(self._load)

@@ -49,16 +49,14 @@ class _Entry:
         self._drop_expired()
         if container.version > self.version:
             for row in container.passages(since=self.version):
-                key = _key(row["kind"], row["id"])
-                vector = None
-                if row["vector"] is not None and row["vector_model"] == self.model_id:
-                    vector = np.frombuffer(row["vector"], dtype=np.float16).astype(np.float32)
-                self.index.add([Passage(key, row["text"], row["kind"], from_ms(row["at"]), vector)])
+                key = _key(row.kind, row.id)
+                vector = row.vector if row.vector_model == self.model_id else None
+                self.index.add([Passage(key, row.text, row.kind, from_ms(row.at), vector)])
                 self.keys.add(key)
                 self.expires.pop(key, None)
-                if row["forget_after"] is not None:
-                    self.expires[key] = row["forget_after"]
-                    heapq.heappush(self.expiries, (row["forget_after"], key))
+                if row.forget_after is not None:
+                    self.expires[key] = row.forget_after
+                    heapq.heappush(self.expiries, (row.forget_after, key))
             # Most changes only add. What went is looked for when there is more here than in the file.
             if len(self.keys) != container.passage_count():
                 current = {_key(row["kind"], row["id"]) for row in container.passage_ids()}
@@ -114,6 +112,17 @@ class Indexes:
             )
         self._shrink()
         return ranked
+
+    def explain(
+        self, container: Container, query: Query, keys: Collection[str]
+    ) -> dict[str, dict[str, float]]:
+        """What similarities are made of, see `Index.explain`; for those of `keys` that can be found."""
+        if not container.tag_id:
+            return {}
+        entry = self._entry(container.tag_id, query.embedder)
+        with entry.lock:
+            entry.bring_up_to(container)
+            return entry.index.explain(query.text, keys, query_vector=query.vector, now=from_ms(now_ms()))
 
     def clear(self) -> None:
         with self._lock:

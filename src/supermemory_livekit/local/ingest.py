@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sqlite3
 import threading
 from collections.abc import Collection, Sequence
 
@@ -165,14 +164,14 @@ class Ingest:
         """A job, if there is one, and whether the queue could be read."""
         try:
             return self._queue.claim(under_way), True
-        except (sqlite3.Error, StorageError) as error:
+        except StorageError as error:
             logger.debug("the queue cannot be read now: %s", type(error).__name__)
             return None, False
 
     def _pause(self) -> float:
         try:
             due = self._queue.next_due()
-        except (sqlite3.Error, StorageError):
+        except StorageError:
             return self._poll
         if due is None:
             return self._poll
@@ -188,7 +187,7 @@ class Ingest:
             await asyncio.sleep(self._heartbeat)
             try:
                 self._queue.renew()
-            except (sqlite3.Error, StorageError) as error:
+            except StorageError as error:
                 logger.debug("leases cannot be renewed now: %s", type(error).__name__)
 
     async def _do(self, job: Job, extractor: Extractor) -> None:
@@ -214,7 +213,7 @@ class Ingest:
                 self._queue.fail(job)
             else:
                 self._queue.release(job)
-        except (sqlite3.Error, StorageError) as error:
+        except StorageError as error:
             logger.debug("a job keeps its lease until that runs out: %s", type(error).__name__)
 
     async def _embed(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Work that waits in the file, so that it outlives the process that was asked for it.
+"""Work that waits in the database, so that it outlives the process that was asked for it.
 
 A job is leased before it is done. A process that dies keeps its lease only until it runs out; then the next
 one takes the job over. The result is written in the same transaction that proves the lease is still held, so
@@ -7,8 +7,6 @@ that a process which was merely slow cannot write it a second time.
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -42,7 +40,7 @@ class Job:
 
 
 class JobQueue:
-    """The jobs of all processes on one file. `owner` names this one. Thread-safe; blocks."""
+    """The jobs of all processes on one database. `owner` names this one. Thread-safe; blocks."""
 
     def __init__(self, database: Database, *, owner: str, lease: float) -> None:
         """`lease` in seconds."""
@@ -53,15 +51,18 @@ class JobQueue:
     def next_due(self) -> int | None:
         """When the next job can be taken, in milliseconds since 1970; None when there is none."""
         with self._database.read() as connection:
-            row = connection.execute("SELECT min(max(due_at, lease_until)) AS at FROM jobs").fetchone()
+            row = connection.execute(
+                "SELECT min(CASE WHEN due_at>lease_until THEN due_at ELSE lease_until END) AS at FROM jobs"
+            )[0]
         return None if row["at"] is None else int(row["at"])
 
     def pending(self) -> int:
         """How many jobs are due or being done."""
         with self._database.read() as connection:
-            return int(
-                connection.execute("SELECT count(*) FROM jobs WHERE due_at<=?", (now_ms(),)).fetchone()[0]
-            )
+            row = connection.execute(
+                "SELECT count(*) AS jobs FROM jobs WHERE due_at<=:now", {"now": now_ms()}
+            )[0]
+        return int(row["jobs"])
 
     def claim(self, under_way: Collection[int] = ()) -> Job | None:
         """Lease the job that has been due longest. Those `under_way` here (their `seq`) are not taken again.
@@ -73,24 +74,29 @@ class JobQueue:
             "now": now,
             "until": now + self._lease,
             "owner": self._owner,
-            "under_way": json.dumps(list(under_way)),
+            "under_way": list(under_way),
         }
         statement = """SELECT j.*, t.tag FROM jobs j JOIN tags t ON t.id=j.tag_id
             WHERE j.due_at<=:now AND j.lease_until<=:now
-            AND j.seq NOT IN (SELECT value FROM json_each(:under_way)) AND NOT EXISTS (
+            AND NOT j.seq = ANY(:under_way) AND NOT EXISTS (
               SELECT 1 FROM jobs o WHERE o.tag_id=j.tag_id AND o.kind=j.kind AND o.lease_until>:now)
             ORDER BY j.kind='dream', j.due_at, j.seq LIMIT 1"""
         with self._database.read() as connection:
-            if connection.execute(statement, values).fetchone() is None:
+            if not connection.execute(statement, values):
                 return None
-        with self._database.write() as connection:
-            row: sqlite3.Row | None = connection.execute(statement, values).fetchone()
-            if row is None:
+        with self._database.write_alone() as connection:
+            found = connection.execute(statement, values)
+            if not found:
                 return None
-            connection.execute(
-                "UPDATE jobs SET owner=:owner, lease_until=:until, attempts=attempts+1 WHERE seq=:seq",
-                {**values, "seq": row["seq"]},
+            row = found[0]
+            # Asked again: whoever held it before may have finished or prolonged it since the row was read.
+            leased = connection.execute(
+                """UPDATE jobs SET owner=:owner, lease_until=:until, attempts=attempts+1
+                WHERE seq=:seq AND generation=:generation AND lease_until<=:now RETURNING seq""",
+                {**values, "seq": row["seq"], "generation": row["generation"]},
             )
+            if not leased:
+                return None
         return Job(
             row["seq"],
             row["kind"],
@@ -103,11 +109,24 @@ class JobQueue:
 
     def renew(self) -> None:
         """Extend every lease this process holds."""
-        with self._database.write() as connection:
-            connection.execute(
-                "UPDATE jobs SET lease_until=? WHERE owner=? AND lease_until>?",
-                (now_ms() + self._lease, self._owner, now_ms()),
+        with self._database.read() as connection:
+            held = connection.execute(
+                "SELECT seq FROM jobs WHERE owner=:owner AND lease_until>:now",
+                {"owner": self._owner, "now": now_ms()},
             )
+        # One after another: who waits for one row while holding another may wait for somebody who waits for it.
+        for row in held:
+            with self._database.write() as connection:
+                connection.execute(
+                    """UPDATE jobs SET lease_until=:until
+                    WHERE seq=:seq AND owner=:owner AND lease_until>:now""",
+                    {
+                        "until": now_ms() + self._lease,
+                        "seq": row["seq"],
+                        "owner": self._owner,
+                        "now": now_ms(),
+                    },
+                )
 
     def finish(self, writer: Writer, job: Job) -> None:
         """Part of the transaction that writes the result. The job stays due when more work came meanwhile."""

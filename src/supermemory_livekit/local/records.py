@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .database import Row
 
 __all__ = [
     "Chunk",
@@ -14,6 +18,7 @@ __all__ = [
     "Memory",
     "Metadata",
     "NewMemory",
+    "StoredPassage",
     "TagInfo",
     "chunk_of",
     "document_of",
@@ -115,6 +120,19 @@ class NewMemory:
     """Ids of memories that are no longer true."""
 
 
+@dataclass(frozen=True, eq=False)
+class StoredPassage:
+    """What an index needs to know of something that can be found."""
+
+    kind: Literal["memory", "chunk"]
+    id: str
+    text: str
+    at: int
+    forget_after: int | None
+    vector: NDArray[np.float32] | None
+    vector_model: str | None
+
+
 @dataclass(frozen=True)
 class TagInfo:
     """A container tag and how much is under it."""
@@ -127,7 +145,7 @@ class TagInfo:
     memories: int
 
 
-def document_of(row: sqlite3.Row) -> Document:
+def document_of(row: Row) -> Document:
     return Document(
         **{name: row[name] for name in _DOCUMENT_COLUMNS},
         metadata=_metadata(row),
@@ -136,11 +154,11 @@ def document_of(row: sqlite3.Row) -> Document:
     )
 
 
-def chunk_of(row: sqlite3.Row) -> Chunk:
+def chunk_of(row: Row) -> Chunk:
     return Chunk(row["id"], row["document_seq"], row["start"], row["text"], row["at"])
 
 
-def memory_of(row: sqlite3.Row) -> Memory:
+def memory_of(row: Row) -> Memory:
     return Memory(
         **{name: row[name] for name in _MEMORY_COLUMNS},
         metadata=_metadata(row),
@@ -180,5 +198,5 @@ _MEMORY_COLUMNS = (
 )
 
 
-def _metadata(row: sqlite3.Row) -> Metadata:
+def _metadata(row: Row) -> Metadata:
     return cast(Metadata, json.loads(row["metadata"]))

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 
 from .app import create_app
 from .engine import DYNAMIC_DELAY, Engine
+from .location import database_at, default_path
 
 __all__ = ["DEFAULT_PORT", "Listening", "key_path", "local_key", "serve"]
 
@@ -30,8 +31,8 @@ class Listening:
 
     url: str
     """Goes into `base_url`."""
-    path: Path
-    """The database file."""
+    database: str
+    """The database file, or the address of the PostgreSQL database without its password."""
     api_key: str
     """Show it to the person who started the server, and nowhere else."""
     key_file: Path | None
@@ -74,13 +75,14 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM. Blocks.
 
-    A key is always asked for: the one given, else one that is made once and kept beside the database file. The
+    A key is always asked for: the one given, else one that is made once and kept beside the database file (with
+    PostgreSQL, where that file would be: servers that share a database are best given one). The
     connection is not encrypted: keep to the loopback address, or put a proxy with TLS in front.
 
     Args:
         host: Address to listen on.
         port: 0 takes a free one.
-        path: The database file; `default_path()` when absent.
+        path: The database file, or the address of a PostgreSQL database; see `location.locate`.
         api_key: What clients must send.
         dynamic_delay: Seconds of quiet before a `dynamic` document becomes memories.
         announce: Called once, when connections are accepted.
@@ -91,15 +93,16 @@ def serve(
         OSError: The address cannot be listened on, or the key cannot be kept.
     """
     engine = Engine(path, dynamic_delay=dynamic_delay)
-    key = api_key or local_key(engine.path)
+    beside = engine.location if isinstance(engine.location, Path) else default_path()
+    key = api_key or local_key(beside)
     app = create_app(engine, api_key=key, extra_routes=extra_routes(engine) if extra_routes else ())
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     listening = Listening(
         url=f"http://{shown}:{listener.getsockname()[1]}",
-        path=engine.path,
+        database=database_at(engine.location).name,
         api_key=key,
-        key_file=None if api_key else key_path(engine.path),
+        key_file=None if api_key else key_path(beside),
     )
     # No access log: paths hold custom ids and tags.
     config = uvicorn.Config(

@@ -30,21 +30,20 @@ class Storage:
     def read(self, tag: str) -> Generator[Container]:
         """What is under `tag`, in one snapshot; empty for a tag that was never written to."""
         with self._database.read() as connection:
-            row = connection.execute("SELECT id, version FROM tags WHERE tag=?", (tag,)).fetchone()
-            yield Container(connection, tag, *((row["id"], row["version"]) if row else (0, 0)))
+            found = connection.execute("SELECT id, version FROM tags WHERE tag=:tag", {"tag": tag})
+            yield Container(connection, tag, *((found[0]["id"], found[0]["version"]) if found else (0, 0)))
 
     @contextmanager
     def write(self, tag: str) -> Generator[Writer]:
         """A transaction on what is under `tag`, creating it if need be. All of it happens, or nothing."""
         with self._database.write() as connection:
-            now = now_ms()
-            connection.execute(
-                "INSERT OR IGNORE INTO tags (tag, created_at, updated_at) VALUES (?, ?, ?)", (tag, now, now)
-            )
+            # The first statement writes the tag's row, so that writers under one tag come one after another.
             row = connection.execute(
-                "UPDATE tags SET version=version+1, updated_at=? WHERE tag=? RETURNING id, version",
-                (now, tag),
-            ).fetchone()
+                """INSERT INTO tags (tag, version, created_at, updated_at) VALUES (:tag, 1, :now, :now)
+                ON CONFLICT (tag) DO UPDATE SET version=tags.version+1, updated_at=excluded.updated_at
+                RETURNING id, version""",
+                {"tag": tag, "now": now_ms()},
+            )[0]
             yield Writer(connection, tag, row["id"], row["version"])
 
     def locate(self, key: str) -> list[str]:
@@ -52,22 +51,23 @@ class Storage:
         with self._database.read() as connection:
             for column in ("id", "custom_id"):
                 rows = connection.execute(
-                    f"SELECT t.tag FROM documents d JOIN tags t ON t.id=d.tag_id WHERE d.{column}=?",  # noqa: S608
-                    (key,),
-                ).fetchall()
+                    f"SELECT t.tag FROM documents d JOIN tags t ON t.id=d.tag_id WHERE d.{column}=:key",  # noqa: S608
+                    {"key": key},
+                )
                 if rows:
                     return [row["tag"] for row in rows]
         return []
 
     def tags(self, only: str | None = None) -> list[TagInfo]:
         """Every tag, or one, with its counts."""
+        condition = "" if only is None else "WHERE t.tag=:only"
         with self._database.read() as connection:
             rows = connection.execute(
                 f"""SELECT t.*, (SELECT count(*) FROM documents d WHERE d.tag_id=t.id) AS documents,
                 (SELECT count(*) FROM memories WHERE tag_id=t.id AND {LIVE}) AS memories
-                FROM tags t WHERE :only IS NULL OR t.tag=:only ORDER BY t.updated_at DESC""",  # noqa: S608
+                FROM tags t {condition} ORDER BY t.updated_at DESC""",  # noqa: S608
                 {"only": only, "now": now_ms()},
-            ).fetchall()
+            )
         columns = ("tag", "entity_context", "created_at", "updated_at", "documents", "memories")
         return [TagInfo(**{column: row[column] for column in columns}) for row in rows]
 
@@ -76,8 +76,8 @@ class Storage:
         with self._database.read() as connection:
             rows = connection.execute(
                 """SELECT tag FROM tags WHERE id IN (
-                SELECT tag_id FROM chunks WHERE vector_model IS NOT :model
-                UNION SELECT tag_id FROM memories WHERE vector_model IS NOT :model)""",
+                SELECT tag_id FROM chunks WHERE vector_model IS NULL OR vector_model<>:model
+                UNION SELECT tag_id FROM memories WHERE vector_model IS NULL OR vector_model<>:model)""",
                 {"model": model_id},
-            ).fetchall()
+            )
         return [row["tag"] for row in rows]

@@ -159,7 +159,7 @@ class Writer(Container):
         # A memory that was stored directly stands on its own: it stays when a document that repeats it goes.
         if document is not None and (live is None or live.source_count):
             self._all(
-                "INSERT OR IGNORE INTO sources (memory_seq, document_seq) VALUES (:memory, :document)",
+                "INSERT INTO sources (memory_seq, document_seq) VALUES (:memory, :document) ON CONFLICT DO NOTHING",
                 {"memory": memory.seq, "document": document.seq},
             )
         replaced = [old for old in self.memories(new.replaces).values() if old.id != memory.id]
@@ -194,18 +194,22 @@ class Writer(Container):
         self._hide_text_of(memory)
 
     def set_vectors(self, vectors: Sequence[tuple[Unembedded, Vector]], model_id: str) -> None:
-        for (kind, seq, text), vector in vectors:
-            table = {"memory": "memories", "chunk": "chunks"}[kind]
-            self._all(
+        for kind, table in (("memory", "memories"), ("chunk", "chunks")):
+            self._connection.execute_many(
                 f"""UPDATE {table} SET vector=:vector, vector_model=:model, changed=:changed
                 WHERE tag_id=:tag_id AND seq=:seq AND text=:text""",  # noqa: S608
-                {
-                    "vector": vector.astype(np.float16).tobytes(),
-                    "model": model_id,
-                    "changed": self.version,
-                    "seq": seq,
-                    "text": text,
-                },
+                [
+                    {
+                        "tag_id": self.tag_id,
+                        "vector": vector,
+                        "model": model_id,
+                        "changed": self.version,
+                        "seq": seq,
+                        "text": text,
+                    }
+                    for (of, seq, text), vector in vectors
+                    if of == kind
+                ],
             )
 
     def enqueue(self, kind: Literal["embed", "dream"], due_at: int, document: Document | None = None) -> None:
@@ -213,13 +217,14 @@ class Writer(Container):
         self._all(
             """INSERT INTO jobs (kind, tag_id, document_seq, due_at) VALUES (:kind, :tag_id, :seq, :due)
             ON CONFLICT (kind, tag_id, document_seq)
-            DO UPDATE SET due_at=:due, generation=generation+1, attempts=0""",
+            DO UPDATE SET due_at=:due, generation=jobs.generation+1, attempts=0""",
             {"kind": kind, "seq": document.seq if document else 0, "due": due_at},
         )
 
     def holds_job(self, seq: int, owner: str) -> bool:
+        """Whether `owner` has the job. If so nobody takes it over before this transaction ends."""
         rows = self._all(
-            "SELECT 1 FROM jobs WHERE tag_id=:tag_id AND seq=:seq AND owner=:owner",
+            "UPDATE jobs SET owner=owner WHERE tag_id=:tag_id AND seq=:seq AND owner=:owner RETURNING seq",
             {"seq": seq, "owner": owner},
         )
         return bool(rows)
@@ -237,19 +242,19 @@ class Writer(Container):
         memory = self.add_memory(new)
         assert memory is not None
         self._all(
-            """INSERT OR IGNORE INTO sources (memory_seq, document_seq)
-            SELECT :new, document_seq FROM sources WHERE memory_seq=:old""",
+            """INSERT INTO sources (memory_seq, document_seq)
+            SELECT :new, document_seq FROM sources WHERE memory_seq=:old ON CONFLICT DO NOTHING""",
             {"new": memory.seq, "old": old.seq},
         )
         return memory
 
     def _refresh(self, memory: Memory, new: NewMemory, now: int) -> Memory:
         self._all(
-            """UPDATE memories SET at=max(at, :at), static=max(static, :static), forget_after=:forget_after,
+            """UPDATE memories SET at=:at, static=:static, forget_after=:forget_after,
             updated_at=:now, changed=:changed WHERE tag_id=:tag_id AND seq=:seq""",
             {
-                "at": new.at,
-                "static": int(new.static),
+                "at": max(new.at, memory.at),
+                "static": int(new.static or memory.static),
                 "forget_after": new.forget_after if new.at >= memory.at else memory.forget_after,
                 "now": now,
                 "changed": self.version,

@@ -1,0 +1,328 @@
+"""One SQLite file that several threads and processes write at once without losing an acknowledged write.
+
+Write-ahead logging lets searches read while something is stored; `synchronous=FULL` makes an acknowledged
+write survive a crash of the process or the machine; `BEGIN IMMEDIATE` makes writers queue instead of failing
+half-way.
+
+Each thread has its own connection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .database import StorageError, StorageUnavailable, Values
+
+__all__ = ["SQLiteDatabase"]
+
+_APPLICATION_ID = 0x534D4C4B
+"""Written into the file's header, so that somebody else's SQLite file is recognised and left alone."""
+
+_MIGRATIONS = (
+    # 1: the first format.
+    """
+CREATE TABLE tags (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused: what is cached for a deleted tag cannot return
+  tag TEXT NOT NULL UNIQUE,
+  version INTEGER NOT NULL DEFAULT 0,    -- grows with every change below this tag
+  entity_context TEXT,
+  created_at INTEGER NOT NULL,           -- all times: milliseconds since 1970, UTC
+  updated_at INTEGER NOT NULL
+);
+CREATE TABLE documents (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  custom_id TEXT,
+  content TEXT NOT NULL,
+  metadata TEXT NOT NULL,                -- a JSON object
+  task_type TEXT NOT NULL,
+  filepath TEXT,
+  dated_at INTEGER,                      -- when its content is from, if the client said so
+  dreamed INTEGER NOT NULL DEFAULT 0,    -- so many characters of the content have become memories
+  epoch INTEGER NOT NULL DEFAULT 0,      -- grows when the content is replaced, not when it is appended to
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  UNIQUE (tag_id, custom_id)
+);
+CREATE INDEX documents_by_custom_id ON documents (custom_id);
+CREATE TABLE chunks (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  document_seq INTEGER NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
+  start INTEGER NOT NULL,                -- characters [start, stop) of the content
+  stop INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  vector BLOB,                           -- float16
+  vector_model TEXT,
+  changed INTEGER NOT NULL               -- the tag's version that changed this row last
+);
+CREATE INDEX chunks_by_tag ON chunks (tag_id, changed);
+CREATE INDEX chunks_by_document ON chunks (document_seq, start);
+CREATE TABLE memories (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  text TEXT NOT NULL,
+  norm TEXT NOT NULL,                    -- two texts with the same norm are the same fact
+  static INTEGER NOT NULL,
+  metadata TEXT NOT NULL,
+  at INTEGER NOT NULL,                   -- when it was said last
+  version INTEGER NOT NULL,
+  parent_id TEXT,
+  root_id TEXT,
+  latest INTEGER NOT NULL,
+  forgotten_at INTEGER,
+  forget_reason TEXT,
+  forget_after INTEGER,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  vector BLOB,
+  vector_model TEXT,
+  changed INTEGER NOT NULL
+);
+CREATE INDEX memories_by_tag ON memories (tag_id, changed);
+CREATE INDEX memories_by_age ON memories (tag_id, latest, static, at, seq);
+CREATE INDEX memories_by_norm ON memories (tag_id, norm);
+CREATE INDEX memories_by_parent ON memories (parent_id);
+CREATE TABLE sources (
+  memory_seq INTEGER NOT NULL REFERENCES memories(seq) ON DELETE CASCADE,
+  document_seq INTEGER NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
+  PRIMARY KEY (memory_seq, document_seq)
+) WITHOUT ROWID;
+CREATE INDEX sources_by_document ON sources (document_seq);
+CREATE TABLE jobs (
+  seq INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,                    -- 'embed' (one per tag) or 'dream' (one per document)
+  tag_id INTEGER NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  document_seq INTEGER NOT NULL,         -- 0 for 'embed'
+  due_at INTEGER NOT NULL,
+  generation INTEGER NOT NULL DEFAULT 0, -- grows when more work arrives, also while the job is being done
+  attempts INTEGER NOT NULL DEFAULT 0,
+  owner TEXT,
+  lease_until INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (kind, tag_id, document_seq)
+);
+CREATE INDEX jobs_by_due ON jobs (due_at);
+""",
+)
+"""What brings a file from each format to the next. A new format is added at the end; none is ever changed."""
+
+_BUSY_TIMEOUT = 5.0
+"""Seconds a writer waits for the writers of other processes."""
+
+_MEMBERSHIP = re.compile(r"=\s*ANY\((:\w+)\)")
+
+
+class _Connection:
+    """`database.Connection` on one SQLite connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Values | None = None) -> Sequence[sqlite3.Row]:
+        return self._connection.execute(_translated(statement), _adapted(values or {})).fetchall()
+
+    def execute_many(self, statement: str, values: Sequence[Values]) -> None:
+        self._connection.executemany(_translated(statement), map(_adapted, values))
+
+    def vector(self, stored: Any) -> NDArray[np.float32]:
+        return np.frombuffer(stored, dtype=np.float16).astype(np.float32)
+
+
+class SQLiteDatabase:
+    """`database.Database` on one file."""
+
+    def __init__(self, path: Path) -> None:
+        """Does no I/O."""
+        self.path = path
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        # SQLite lets a second writer sleep and try again. Within a process a lock hands over at once.
+        self._writing = threading.Lock()
+        self._connections: list[sqlite3.Connection] = []
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def open(self) -> None:
+        try:
+            _make_private_file(self.path)
+        except OSError as error:
+            raise StorageError(
+                f"The memory file cannot be opened: {error.strerror or type(error).__name__}"
+            ) from error
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise StorageError(f"The memory file is damaged or is no SQLite file ({_kind(error)})") from error
+        except StorageError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.close()
+
+    @contextmanager
+    def read(self) -> Generator[_Connection]:
+        with _available(), self._reading() as connection:
+            yield _Connection(connection)
+
+    @contextmanager
+    def write(self) -> Generator[_Connection]:
+        with _available(), self._transaction() as connection:
+            yield _Connection(connection)
+
+    # A file has one writer at a time anyway.
+    write_alone = write
+
+    @contextmanager
+    def _reading(self) -> Generator[sqlite3.Connection]:
+        connection = self._connection()
+        connection.execute("BEGIN")
+        try:
+            yield connection
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        connection = self._connection()
+        with self._writing:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None or self._closed:
+            with self._lock:
+                if self._closed:
+                    raise StorageError("The memory file is closed")
+                # Closed by whichever thread closes the engine, hence check_same_thread=False.
+                connection = sqlite3.connect(
+                    self.path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+                )
+                self._connections.append(connection)
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA synchronous=FULL")
+            # What a caller asked to delete must not stay readable in free pages of the file.
+            connection.execute("PRAGMA secure_delete=ON")
+            self._local.connection = connection
+        return connection
+
+    def _prepare(self) -> None:
+        # In one snapshot: another process may be creating the file just now.
+        with self._reading() as snapshot:
+            _format_of(snapshot)
+        _use_write_ahead_log(self._connection())
+        # Header and tables change in one transaction: a process killed here leaves the format it found.
+        with self._transaction() as transaction:
+            version = _format_of(transaction)
+            for statements in _MIGRATIONS[version:]:
+                for statement in statements.split(";\n"):
+                    transaction.execute(statement)
+            transaction.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+            transaction.execute(f"PRAGMA user_version={len(_MIGRATIONS)}")
+
+
+@contextmanager
+def _available() -> Generator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StorageUnavailable(f"The memory file cannot be used now ({_kind(error)})") from error
+
+
+@lru_cache(maxsize=512)
+def _translated(statement: str) -> str:
+    return _MEMBERSHIP.sub(r"IN (SELECT value FROM json_each(\1))", statement)
+
+
+def _adapted(values: Values) -> dict[str, object]:
+    return {name: _adapted_value(value) for name, value in values.items()}
+
+
+def _adapted_value(value: object) -> object:
+    if isinstance(value, list):
+        return json.dumps(value)
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float16).tobytes()
+    return value
+
+
+def _format_of(connection: sqlite3.Connection) -> int:
+    """The format's number: 0 for an empty file. Raises `StorageError` for what is not ours or newer."""
+    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    if application == 0 and version == 0 and tables == 0:
+        return 0
+    if application != _APPLICATION_ID:
+        raise StorageError("The memory file belongs to another program")
+    if version > len(_MIGRATIONS):
+        raise StorageError(
+            f"The memory file was written by a newer version (its format is {version}, this one knows"
+            f" {len(_MIGRATIONS)})"
+        )
+    return version
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    # Switching needs the file alone for a moment and does not wait for others, who may be doing it just now.
+    deadline = time.monotonic() + _BUSY_TIMEOUT
+    while True:
+        try:
+            mode = str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
+            break
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+    if mode.lower() != "wal":
+        raise StorageError("The memory file lies on a file system that cannot share it (no write-ahead log)")
+
+
+def _make_private_file(path: Path) -> None:
+    """Create the file for its owner alone; SQLite gives the files beside it the same mode."""
+    missing: list[Path] = []
+    parent = path.parent
+    while not parent.exists():
+        missing.append(parent)
+        parent = parent.parent
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _kind(error: sqlite3.Error) -> str:
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))
