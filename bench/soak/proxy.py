@@ -124,9 +124,10 @@ class Proxy:
     async def _pass_on_late(
         self, request: web.Request, body: bytes, late: float, seen: dict[str, Any]
     ) -> None:
+        broke = time.monotonic()
         await asyncio.sleep(late)
         await self._pass_on(request, body, seen)
-        self._note({**seen, "late": late, "ended": time.monotonic()})
+        self._note({**seen, "late": time.monotonic() - broke, "ended": time.monotonic()})
 
     def _reset(self, request: web.Request) -> web.Response:
         if request.transport is not None:
