@@ -106,6 +106,9 @@ def serve(
         float,
         typer.Option(min=0.0, help="Seconds of quiet before a call stored as `dynamic` becomes memories."),
     ] = 60.0,
+    inspector: Annotated[
+        bool, typer.Option(help="A page at / that shows what is stored, and searches as they happen.")
+    ] = True,
 ) -> None:
     """Serve the embedded memory service to several workers on this machine.
 
@@ -116,7 +119,12 @@ def serve(
 
     raise typer.Exit(
         run_serve(
-            host=host, port=port, database=path or database, api_key=api_key, dynamic_delay=dynamic_delay
+            host=host,
+            port=port,
+            database=path or database,
+            api_key=api_key,
+            dynamic_delay=dynamic_delay,
+            inspector=inspector,
         )
     )
 

@@ -10,6 +10,7 @@ from types import FrameType
 import typer
 
 from supermemory_livekit.local.database import StorageError
+from supermemory_livekit.local.inspector import inspector_routes
 from supermemory_livekit.local.location import default_path, locate
 from supermemory_livekit.local.server import Listening, key_path, serve
 
@@ -17,7 +18,13 @@ __all__ = ["run_serve"]
 
 
 def run_serve(
-    *, host: str, port: int, database: str | Path | None, api_key: str | None, dynamic_delay: float
+    *,
+    host: str,
+    port: int,
+    database: str | Path | None,
+    api_key: str | None,
+    dynamic_delay: float,
+    inspector: bool,
 ) -> int:
     """Serve until told to stop. Returns the exit code: 0 after Ctrl-C or SIGTERM, 1 when it cannot start."""
     location = locate(database)
@@ -32,7 +39,8 @@ def run_serve(
             location,
             api_key,
             dynamic_delay=dynamic_delay,
-            announce=lambda listening: _announce(listening, key_is_new=key_is_new),
+            announce=lambda listening: _announce(listening, key_is_new=key_is_new, inspector=inspector),
+            extra_routes=inspector_routes if inspector else None,
         )
     except StorageError as error:
         typer.echo(f"Cannot serve: {error}", err=True)
@@ -50,9 +58,11 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
     raise SystemExit(0)
 
 
-def _announce(listening: Listening, *, key_is_new: bool) -> None:
+def _announce(listening: Listening, *, key_is_new: bool, inspector: bool) -> None:
     shown = "<the key you gave>"
     typer.echo(f"Memory service:  {listening.url}")
+    if inspector:
+        typer.echo(f"Inspector:       {listening.url}/ in a browser; it asks for the key")
     typer.echo(f"Database:        {listening.database}")
     if listening.key_file is None:
         typer.echo("Key:             the one you gave")
