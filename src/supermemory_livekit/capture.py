@@ -17,16 +17,13 @@ from typing import Any
 from .params import InputParams
 from .scope import Scope
 from .spool import Spool
-from .spool_recovery import recover
+from .spool_recovery import DocumentClaim, recover
 from .store import MemoryStore
 from .telemetry import Stats, logger
 from .transcript import Role, Turn, fold, is_blank, split_turn, to_stamp_time
-from .writer import CallWrites, DocumentWriter
+from .writer import WRITE_TIMEOUT, CallWrites, DocumentWriter
 
-__all__ = ["MAX_BUFFERED_CHARS", "MAX_BUFFERED_TURNS", "WRITE_TIMEOUT", "Capture"]
-
-WRITE_TIMEOUT = 10.0
-"""Seconds until a write is given up and tried again. Source: specification."""
+__all__ = ["MAX_BUFFERED_CHARS", "MAX_BUFFERED_TURNS", "Capture"]
 
 MAX_BUFFERED_TURNS = 10_000
 MAX_BUFFERED_CHARS = 2_000_000
@@ -83,8 +80,8 @@ class Capture:
         self._max_chars = max_buffered_chars
         self._store = store
         self._write_timeout = write_timeout
-        spooled = self._enabled and params.spool_dir is not None
-        self._spool = Spool(params.spool_dir) if spooled and params.spool_dir is not None else None
+        directory = params.spool_dir if self._enabled else None
+        self._spool = Spool(directory, stats) if directory is not None else None
         self._recovery: asyncio.Task[Any] | None = None
         self._writes = CallWrites(
             store,
@@ -93,9 +90,11 @@ class Capture:
             timeout=write_timeout,
             jitter=jitter,
             written=self._release,
+            refused=self._refused,
             spool=self._spool,
         )
         self._writers: dict[tuple[str, str], DocumentWriter] = {}
+        self._claims: list[DocumentClaim] = []
         self._held: list[Turn] = []
         self._bound = False
         self._closed = False
@@ -168,7 +167,7 @@ class Capture:
         self._recover()
         if self._held:
             if self._spool is not None:
-                self._spool.bound(scope)
+                self._spool.bound(self._held, scope)
             self._writer(scope).add(self._held)
             self._held = []
 
@@ -194,7 +193,7 @@ class Capture:
             return
         work = recover(
             self._store,
-            self._spool.directory,
+            self._spool.directory.path,
             dreaming=self._writes.dreaming,
             write_timeout=self._write_timeout,
         )
@@ -258,12 +257,28 @@ class Capture:
             await asyncio.wait(running, timeout=_STOPPING)
         if self._spool is not None:
             self._spool.close()
+        # Last: who may write next has to find what is left in the spool.
+        for claim in self._claims:
+            claim.close()
 
     def _writer(self, scope: Scope) -> DocumentWriter:
         key = (scope.container_tag, scope.document_id)
         if key not in self._writers:
-            self._writers[key] = DocumentWriter(scope, self._writes)
+            self._writers[key] = DocumentWriter(scope, self._writes, self._claim(scope))
         return self._writers[key]
+
+    def _claim(self, scope: Scope) -> DocumentClaim | None:
+        if self._spool is None:
+            return None
+        claim = DocumentClaim(
+            self._store,
+            self._spool,
+            scope,
+            dreaming=self._writes.dreaming,
+            write_timeout=self._write_timeout,
+        )
+        self._claims.append(claim)
+        return claim
 
     def _trim(self) -> None:
         """Keep the buffer bounded. What is being sent cannot be taken back, so it is not among what goes."""
@@ -287,12 +302,18 @@ class Capture:
         self._stats.turns_dropped += _count(pieces)
         self._forget(pieces)
 
-    def _release(self, pieces: Sequence[Turn]) -> None:
+    def _release(self, scope: Scope, pieces: Sequence[Turn]) -> None:
         """The service acknowledged these."""
         self._stats.turns_written += _count(pieces)
         if self._spool is not None:
-            self._spool.acked(pieces)
+            self._spool.acked(scope, pieces)
         self._forget(pieces)
+
+    def _refused(self, scope: Scope, pieces: Sequence[Turn]) -> None:
+        """The service will never take these."""
+        if self._spool is not None:
+            self._spool.refused(scope, pieces)
+        self._drop(pieces)
 
     def _forget(self, pieces: Sequence[Turn]) -> None:
         self._turns -= _count(pieces)

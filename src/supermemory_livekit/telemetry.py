@@ -37,7 +37,9 @@ class Stats:
     turns_unwritten: int = 0
     """Turns captured and not acknowledged yet."""
     turns_dropped: int = 0
-    """Turns given up: the buffer overflowed, or the call ended without a scope."""
+    """Turns given up: the buffer overflowed, the call ended without a scope, or the service refuses them for good."""
+    turns_unspooled: int = 0
+    """Turns that the spool did not take, for want of room or of a working disk: they are in memory alone."""
     writes: int = 0
     """Write requests acknowledged."""
     writes_failed: int = 0

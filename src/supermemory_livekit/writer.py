@@ -12,12 +12,13 @@ import logging
 from bisect import insort
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .errors import (
     AccessDenied,
     PaymentRequired,
     RateLimited,
+    RequestRejected,
     ServiceError,
     ServiceTimeout,
     ServiceUnavailable,
@@ -28,7 +29,10 @@ from .store import Dreaming, MemoryStore
 from .telemetry import OutageLog, Stats, logger, span
 from .transcript import Line, Turn, marks_in, next_chunk
 
-__all__ = ["CallWrites", "DocumentWriter"]
+__all__ = ["WRITE_TIMEOUT", "CallWrites", "Claim", "DocumentWriter", "hinted_pause", "needs_a_person"]
+
+WRITE_TIMEOUT = 10.0
+"""Seconds until a write is given up and tried again. Source: specification."""
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
@@ -58,6 +62,15 @@ DOUBTFUL_READS = 3
 Source: public reports of a 404 for a document that was added a moment before.
 """
 
+REFUSALS = 3
+"""How often in a row the service must refuse a text as such until the lines in it are tried apart."""
+
+MOST_SUSPECTS = 8
+"""Lines that are refused one after another until it is the service, and not a line, that is taken to be at fault."""
+
+_REFUSES_TEXT = (400, 413, 422)
+"""Statuses that blame what was sent."""
+
 _UNREADABLE = (
     "Stored documents cannot be read: a write with an unclear end is sent again and may be stored twice"
 )
@@ -65,11 +78,35 @@ _UNREADABLE = (
 T = TypeVar("T")
 
 
+class Claim(Protocol):
+    """Decides which writer of a document, among several processes, may write to it now."""
+
+    async def take(self) -> datetime | None:
+        """Wait until it is this writer's turn, and deliver what dead processes left of the document.
+
+        Returns the stamp of the last line that this delivered. Raises what the service raises.
+        """
+        ...
+
+    def confirm(self) -> None:
+        """The service has accepted something of this document."""
+        ...
+
+    def leave(self) -> None:
+        """Let others write."""
+        ...
+
+    def give_up_requests(self) -> None:
+        """End what waits for an answer now."""
+        ...
+
+
 class CallWrites:
     """What the documents of one call share.
 
     Args:
         written: Called with the turns that the service acknowledged.
+        refused: Called with turns that the service will never take.
         spool: Where what is sent is noted down first.
         jitter: Numbers from 0 to 1.
     """
@@ -82,7 +119,8 @@ class CallWrites:
         dreaming: Dreaming,
         timeout: float,
         jitter: Callable[[], float],
-        written: Callable[[Sequence[Turn]], None],
+        written: Callable[[Scope, Sequence[Turn]], None],
+        refused: Callable[[Scope, Sequence[Turn]], None],
         spool: Spool | None = None,
     ) -> None:
         self.store = store
@@ -91,6 +129,7 @@ class CallWrites:
         self.timeout = timeout
         self.jitter = jitter
         self.written = written
+        self.refused = refused
         self.spool = spool
         self.hurry_until = 0.0
         """Loop time until which a flush waits for the writes; 0 when none does."""
@@ -131,9 +170,10 @@ def needs_a_person(error: Exception) -> bool:
 class DocumentWriter:
     """The turns of one document that the service has not acknowledged, and the task that writes them."""
 
-    def __init__(self, scope: Scope, call: CallWrites) -> None:
+    def __init__(self, scope: Scope, call: CallWrites, claim: Claim | None = None) -> None:
         self._scope = scope
         self._call = call
+        self._claim = claim
         self._waiting: list[Turn] = []
         self._sent: list[Line] = []
         """Lines that the service was given and has not acknowledged. They keep their stamps."""
@@ -145,6 +185,14 @@ class DocumentWriter:
         self._receipt: str | None = None
         self._sure_at = 0.0
         """Loop time from which a line that a read does not show is certainly not stored."""
+        self._refusals = 0
+        """Refusals of a text since the last one that was accepted whole."""
+        self._most: int | None = None
+        """Most lines of a request while the one that is refused is looked for."""
+        self._refused_alone = 0
+        """How many pieces were refused alone, and nothing accepted, in the last attempt."""
+        self._suspects: list[Turn] = []
+        """Pieces that were refused alone. They are given up when the service takes something that comes after."""
         self._failures = 0
         self._hurried_failures = 0
         self._owed = False
@@ -167,10 +215,29 @@ class DocumentWriter:
         for piece in pieces:
             insort(self._waiting, piece, key=self._place)
 
-    def restore(self, sent: Sequence[Line], waiting: Sequence[Turn]) -> None:
-        """Go on where a process ended that had given `sent` to the service; the document is read first."""
+    @property
+    def last(self) -> datetime | None:
+        """Stamp of the last line that the document is known to hold."""
+        return self._last
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to write."""
+        return not (self._sent or self._waiting or self._suspects)
+
+    @property
+    def only_refused(self) -> bool:
+        """Whether nothing is left but pieces that were refused one by one."""
+        return self._most == 1 and not self._sent and 0 < len(self._waiting) <= self._refused_alone
+
+    def restore(self, sent: Sequence[Line], waiting: Sequence[Turn], *, sure_at: float) -> None:
+        """Go on where a process ended that had given `sent` to the service; the document is read first.
+
+        `sure_at` is the loop time from which what it does not show is believed missing.
+        """
         self._sent = list(sent)
-        self._resumed = True
+        self._sure_at = sure_at
+        self._resumed = self._due = True
         self.add(waiting)
 
     def drop_oldest(self) -> list[Turn]:
@@ -197,6 +264,8 @@ class DocumentWriter:
         """The task that writes what waits; None when there is nothing to do or the writer pauses."""
         if self._task is not None and not self._task.done():
             return self._task
+        if self._suspects and not (self._waiting or self._sent):  # what came after them was dropped
+            self._return_suspects()
         if self._pause is not None or not (self._waiting or self._sent):
             return None
         self._due = True
@@ -215,13 +284,29 @@ class DocumentWriter:
         """End what waits for an answer now; its end is unclear, and is settled like any other."""
         for request in self._requests:
             request.cancel()
+        if self._claim is not None:
+            self._claim.give_up_requests()
+
+    def give_up_refused(self) -> None:
+        """Give up what is `only_refused`: the service has taken something else of this document since."""
+        self._suspects, self._waiting = self._waiting, []
+        self._give_up_suspects()
+
+    async def attempt(self) -> Exception | None:
+        """Write what is due in the task of the caller, until the first failure, which is returned."""
+        while self._sent or (self._due and self._waiting):
+            if (error := await self._try_step()) is not None:
+                self._due = True
+                return error
+        return None
 
     async def _drain(self) -> None:
-        while self._sent or (self._due and self._waiting):
-            error = await self._try_step()
+        while True:
+            error = await self.attempt()
             if error is None:
-                continue
-            self._due = True
+                if self._claim is not None:
+                    self._claim.leave()
+                return
             self._call.failed(self, error)
             hurried = self._hurried_pause(error)
             if hurried is None:
@@ -243,6 +328,8 @@ class DocumentWriter:
     async def _step(self) -> None:
         """Send one chunk, or what an earlier attempt may have left unsent."""
         self._owed = False
+        if self._claim is not None and (last := await self._claim.take()) is not None:
+            self._last = max(last, self._last) if self._last else last
         again = bool(self._sent)
         if again or self._resumed:
             await self._settle()
@@ -256,25 +343,29 @@ class DocumentWriter:
         self._doubtful_reads = 0
         if self._call.spool is not None:
             self._call.spool.sending(self._scope, self._sent)
-            await self._call.spool.synced()
+            await self._call.spool.synced(self._scope)
         clear = False
         try:
             receipt = await self._send(self._sent)
             clear = True
         except ServiceError as error:
             clear = not _may_be_stored(error)
-            if clear and not again:
+            if clear and _refuses_text(error):
+                if self._try_fewer():
+                    return
+            elif clear and not again:
                 self._put_back()
             raise
         finally:
             if not clear:
                 self._sure_at = asyncio.get_running_loop().time() + LATE_COMMIT
         self._receipt = receipt or self._receipt
+        self._accepted()
         self._acknowledge(self._sent)
 
     def _take(self) -> None:
         # From here on the lines count as sent, whatever interrupts the request, cancellation included.
-        self._sent = next_chunk(self._waiting, after=self._last)
+        self._sent = next_chunk(self._waiting[: self._most], after=self._last)
         del self._waiting[: len(self._sent)]
         self._due = bool(self._waiting)
         last = self._sent[-1].turn
@@ -286,6 +377,53 @@ class DocumentWriter:
         self._begun = turns[0].order if turns[0].part > 1 else None
         self._waiting = sorted([*turns, *self._waiting], key=self._place)
 
+    def _try_fewer(self) -> bool:
+        """A text was refused as it is: whatever else happens to the others, one bad line must not block them.
+
+        Returns whether to go on at once. A line that is refused alone steps aside, and is given up when the service
+        takes a later one; while it takes none, the fault may lie elsewhere, and all of them wait as before.
+        """
+        lines = len(self._sent)
+        self._refusals += 1
+        self._refused_alone = 0
+        if self._refusals < REFUSALS:
+            self._put_back()
+            return False
+        self._most = max(1, lines // 2)
+        if lines > 1:
+            self._put_back()
+            return True
+        self._suspects.append(self._sent.pop().turn)
+        if self._waiting and len(self._suspects) < MOST_SUSPECTS:
+            self._due = True
+            return True
+        self._refused_alone = len(self._suspects)
+        self._return_suspects()
+        return False
+
+    def _return_suspects(self) -> None:
+        self._waiting = [*self._suspects, *self._waiting]
+        self._suspects = []
+        self._begun = self._waiting[0].order if self._waiting[0].part > 1 else None
+
+    def _give_up_suspects(self) -> None:
+        if self._suspects:
+            self._call.say_once(
+                logging.ERROR,
+                "The memory service refuses some of what was said for good: it is dropped, the rest is stored",
+            )
+            self._call.refused(self._scope, self._suspects)
+            self._suspects = []
+
+    def _accepted(self) -> None:
+        if self._claim is not None:
+            self._claim.confirm()
+        self._give_up_suspects()
+        if self._most is not None:
+            self._most *= 2
+        if self._most is None or self._most >= len(self._waiting):
+            self._most, self._refusals = None, 0
+
     def _place(self, turn: Turn) -> tuple[bool, datetime, int, int]:
         return turn.order != self._begun, turn.at, turn.order, turn.part
 
@@ -294,7 +432,7 @@ class DocumentWriter:
         done = {line.stamp for line in lines}
         self._sent = [line for line in self._sent if line.stamp not in done]
         self._failures = self._hurried_failures = 0
-        self._call.written([line.turn for line in lines])
+        self._call.written(self._scope, [line.turn for line in lines])
         self._call.worked(self)
 
     async def _send(self, lines: Sequence[Line]) -> str | None:
@@ -425,7 +563,7 @@ class DocumentWriter:
             return 0.0 if self._owed else None
         pause = min(FIRST_HURRIED_PAUSE * 2.0 ** min(self._hurried_failures, 10), LONGEST_HURRIED_PAUSE)
         self._hurried_failures += 1
-        pause = max(pause, min(_hint(error) or 0.0, left / 2))
+        pause = max(pause, min(hinted_pause(error) or 0.0, left / 2))
         return pause if pause < left else None
 
     def _next_pause(self, error: Exception) -> float:
@@ -435,7 +573,7 @@ class DocumentWriter:
         jitter = 1 + self._call.jitter() / 2
         if needs_a_person(error):
             return min(FIRST_REFUSED_PAUSE * growth, LONGEST_REFUSED_PAUSE) * jitter
-        hint = _hint(error)
+        hint = hinted_pause(error)
         if hint is not None:
             return max(hint, FIRST_PAUSE) * jitter
         return min(FIRST_PAUSE * growth, LONGEST_PAUSE / 1.5) * jitter
@@ -449,6 +587,11 @@ def _may_be_stored(error: ServiceError) -> bool:
     return error.uncertain or isinstance(error, ServiceTimeout)
 
 
-def _hint(error: Exception) -> float | None:
+def _refuses_text(error: ServiceError) -> bool:
+    return isinstance(error, RequestRejected) and error.status in _REFUSES_TEXT
+
+
+def hinted_pause(error: Exception) -> float | None:
+    """Seconds that the service asks to wait, within bounds."""
     hint = error.retry_after if isinstance(error, RateLimited) else None
     return min(hint, LONGEST_HINT) if hint is not None and hint >= 0 else None

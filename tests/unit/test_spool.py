@@ -10,12 +10,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.clock import VirtualClock
 from tests.unit.capturing import ANA, Call, stored
 
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.spool import left_behind, take_over
+from supermemory_livekit.spool_directory import SpoolDirectory
+from supermemory_livekit.spool_file import take_over
 from supermemory_livekit.spool_recovery import recover
 from supermemory_livekit.testing import Hang, ScriptedStore
+
+
+def left_behind(directory: Path) -> list[Path]:
+    return SpoolDirectory(directory).files()
+
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs file locks of POSIX")
 
@@ -39,7 +46,9 @@ async def test_an_acknowledged_turn_leaves_the_spool(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-async def test_what_a_process_left_is_delivered_once(committed: bool, tmp_path: Path) -> None:
+async def test_what_a_process_left_is_delivered_once(
+    committed: bool, tmp_path: Path, clock: VirtualClock
+) -> None:
     """Issue: settled first, so that a last write which was stored is not doubled."""
     store = ScriptedStore().script("append", Hang(committed=committed))
     call = spooled(store, tmp_path)
