@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from supermemory_livekit.retrieval import Index, Kind, Passage
@@ -161,6 +161,17 @@ class Finder:
             self._note("profile", container, ask.q or "", ask.threshold, _found(hits or []), started)
         return lines, hits
 
+    def explain(self, tag: str, text: str, hits: Sequence[Hit]) -> list[dict[str, float] | None]:
+        """What the similarity of each hit of a search for `text` is made of, see `Index.explain`.
+
+        None for a hit that is gone meanwhile.
+        """
+        keys = [_key(hit) for hit in hits]
+        query = self._query(text)
+        with self._storage.read(tag) as container:
+            parts = self._indexes.explain(container, query, keys)
+        return [parts.get(key) for key in keys]
+
     def _note(
         self,
         kind: SearchKind,
@@ -233,6 +244,14 @@ class Finder:
         return hits if limit is None else hits[:limit]
 
 
+def _key(hit: Hit) -> str:
+    """Of its passage in the index."""
+    if hit.memory is not None:
+        return f"memory:{hit.memory.id}"
+    assert hit.chunk is not None
+    return f"chunk:{hit.chunk.id}"
+
+
 def _found(hits: list[Hit]) -> list[Found]:
     return [
         Found(hit.similarity, hit.memory.id, None)
@@ -252,7 +271,7 @@ def _filed(hit: Hit, filepath: str | None) -> bool:
 def _lines(
     container: Container, *, static: bool, limit: int, filters: Filter | None
 ) -> tuple[ProfileLine, ...]:
-    memories = container.live_memories(static=static, limit=limit if filters is None else -1)
+    memories = container.live_memories(static=static, limit=limit if filters is None else None)
     kept = [memory for memory in memories if matches(filters, memory.metadata)]
     return tuple(ProfileLine(memory.id, _dated(memory)) for memory in kept[:limit])
 
