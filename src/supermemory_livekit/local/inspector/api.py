@@ -178,7 +178,7 @@ def _call(operations: Operations, ask: Ask[schemas.AskCall]) -> Reply:
     return Reply(
         200,
         {
-            **views.document_view(document),
+            **views.document_view(document, lines),
             "spoken": spoken,
             "turns": len(lines),
             "lines": views.lines_view(lines[first : first + body.limit], first),

@@ -25,11 +25,12 @@ class Source:
     """Where a document says a memory. Without `turn` the document is known and the place is not."""
 
     document: Document
+    lines: Sequence[Line]
+    """All of the document's."""
     turn: int | None
     """Counted from 0."""
-    first: int
-    """Of the turns around it."""
-    around: tuple[Line, ...]
+    around: slice
+    """The turns to show: this one and its neighbours."""
 
 
 def lines_of(document: Document) -> tuple[list[Line], bool]:
@@ -52,9 +53,8 @@ def source_of(memory: Memory, document: Document) -> Source:
     dated = [number for number in said if (at := lines[number].at) is not None and to_ms(at) == memory.at]
     turn = _likest(asked, memory.text, lines, dated or said, least=0.0 if dated else _ENOUGH)
     if turn is None:
-        return Source(document, None, 0, ())
-    first = max(0, turn - _AROUND)
-    return Source(document, turn, first, tuple(lines[first : turn + _AROUND + 1]))
+        return Source(document, lines, None, slice(0, 0))
+    return Source(document, lines, turn, slice(max(0, turn - _AROUND), turn + _AROUND + 1))
 
 
 def _likest(

@@ -62,12 +62,15 @@ def memory_view(memory: Memory) -> Json:
     }
 
 
-def document_view(document: Document) -> Json:
-    """A call or a note without its text."""
+def document_view(document: Document, lines: Sequence[Line]) -> Json:
+    """A call or a note without its text; `lines` are its turns, whose times tell when a call was."""
+    times = [to_ms(line.at) for line in lines if line.at is not None]
+    dated = document.dated_at if document.dated_at is not None else document.created_at
     return {
         "id": document.id,
         "name": document.custom_id,
-        "at": document.dated_at if document.dated_at is not None else document.created_at,
+        "from": min(times, default=dated),
+        "to": max(times, default=None),
         "changed": document.updated_at,
         "characters": len(document.content),
         "searchable": not document.embedding,
@@ -79,14 +82,11 @@ def document_view(document: Document) -> Json:
 def call_view(document: Document, memories: int) -> Json:
     """A line of the list of calls."""
     lines, spoken = lines_of(document)
-    times = [to_ms(line.at) for line in lines if line.at is not None]
     return {
-        **document_view(document),
+        **document_view(document, lines),
         "spoken": spoken,
         "turns": len(lines),
         "begins": lines[0].text[:160] if lines else "",
-        "from": min(times, default=None),
-        "to": max(times, default=None),
         "memories": memories,
     }
 
@@ -105,9 +105,9 @@ def lines_view(lines: Sequence[Line], first: int) -> list[Json]:
 
 def source_view(source: Source) -> Json:
     return {
-        "document": document_view(source.document),
+        "document": document_view(source.document, source.lines),
         "turn": source.turn,
-        "lines": lines_view(source.around, source.first),
+        "lines": lines_view(source.lines[source.around], source.around.start),
     }
 
 

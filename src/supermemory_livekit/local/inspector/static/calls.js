@@ -24,7 +24,7 @@ export async function showCalls({ tag, query, again }) {
   announce(count(total, "call or note", "calls and notes"));
   const rows = calls.map((call) => [
     [link([...here, call.id], call.name ?? call.id), el("p", { class: "hint clip" }, call.begins)],
-    moment(call.from ?? call.at),
+    moment(call.from),
     call.spoken ? [number(call.turns), " ", el("span", { class: "hint" }, lasted(call.from, call.to))] : "note",
     number(call.memories),
     state(call),
@@ -75,7 +75,7 @@ export async function showCall({ tag, id, query, again }) {
     el("dl", { class: "facts" },
       [
         ["Name", call.name ?? call.id],
-        ["Date", moment(call.at)],
+        ["Date", moment(call.from)],
         ["Last change", moment(call.changed)],
         ["Length", `${call.spoken ? count(call.turns, "turn") : count(call.turns, "line")}, ${count(call.characters, "character")}`],
         ["Processing", state(call)],

@@ -87,7 +87,7 @@ function sources(tag, memory) {
     const call = source.document;
     const query = source.turn === null ? {} : { turn: source.turn };
     return el("div", { class: "source" },
-      el("p", {}, link(["caller", tag, "calls", call.id], call.name ?? "A note without a name", query), " ", el("span", { class: "hint" }, moment(call.at))),
+      el("p", {}, link(["caller", tag, "calls", call.id], call.name ?? "A note without a name", query), " ", el("span", { class: "hint" }, moment(call.from))),
       source.turn === null
         ? el("p", { class: "hint" }, "Which turn says it cannot be told.")
         : transcript(source.lines, source.turn));
