@@ -1,4 +1,4 @@
-"""The recalls of a call by user message, and the searches that one message may cost the service.
+"""The recalls of a call by user message, and the searches that one turn may cost the service.
 
 LiveKit may run `llm_node` several times for one turn of the caller. The identity rule:
 
@@ -17,27 +17,28 @@ from typing import TypeAlias, TypeVar
 from .early import Chosen, content
 from .store import Hit, Profile
 
-__all__ = ["MOST_SEARCHES", "Asked", "Lookup", "Lookups", "MessageSearches", "Search", "merged", "result_of"]
+__all__ = ["MOST_SEARCHES", "Asked", "Lookup", "Lookups", "Search", "TurnSearches", "merged", "result_of"]
 
 T = TypeVar("T")
 
 Search: TypeAlias = "asyncio.Task[tuple[Hit, ...] | None]"
 
-MOST_SEARCHES = 2
-"""Searches of the service for one message: one for unfinished words, one for the finished ones. A turn in several
-segments has an attempt at a reply after each; what the later ones lack is chosen from what the first two found."""
+MOST_SEARCHES = 4
+"""Searches of the service for one turn of the caller. A message costs two at most: one for unfinished words, one for
+its own. A turn in several segments has a message, discarded but for the last, after each; what the later ones lack
+then is chosen from what the first ones found."""
 
 KEPT = 8
 """Recalls kept. A turn needs one, its discarded attempts up to three more."""
 
-SAME_MESSAGE = 0.5
-"""Share of the content of searched words that a message has to hold, or they were said in another one: words that an
-agent's hook discarded are never committed. Less than all, since a recogniser mends what it heard."""
+SAME_TURN = 0.5
+"""Share of the content of searched words that a message has to hold, or they were said in another turn: one that an
+agent's hook discarded is never committed. Less than all, since a recogniser mends what it heard."""
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A search for words of the message that is being spoken."""
+    """A search for words of the turn that is being spoken."""
 
     words: str
     search: Search
@@ -48,8 +49,8 @@ class Asked:
         return not self.search.done() or result_of(self.search) is not None
 
 
-class MessageSearches:
-    """What the service was asked for the message that is being spoken."""
+class TurnSearches:
+    """What the service was asked for the turn that is being spoken."""
 
     def __init__(self) -> None:
         self._asked: list[Asked] = []
@@ -59,14 +60,14 @@ class MessageSearches:
 
     @property
     def spent(self) -> bool:
-        """No further search is due to this message."""
+        """No further search is due to this turn."""
         return len(self._asked) >= MOST_SEARCHES
 
     def add(self, words: str, search: Search) -> None:
         self._asked.append(Asked(words, search))
 
     def clear(self) -> None:
-        """The next message begins."""
+        """The next turn begins."""
         self._asked.clear()
 
     def nearest(self, text: str) -> Asked | None:
@@ -75,7 +76,7 @@ class MessageSearches:
         self._asked = [
             one
             for one in self._asked
-            if len(said & content(one.words)) >= SAME_MESSAGE * len(content(one.words))
+            if len(said & content(one.words)) >= SAME_TURN * len(content(one.words))
         ]
         able = [one for one in reversed(self._asked) if one.may_serve]
         return max(able, key=lambda one: len(said & content(one.words)), default=None)

@@ -25,7 +25,7 @@ from .early import EARLY_LIMIT, ENOUGH_WORDS, Chosen, SpokenWords, choose, conte
 from .embedding_cache import EmbeddingCache
 from .errors import ServiceError
 from .last_call import Tail, load_tail
-from .lookups import Asked, Lookup, Lookups, MessageSearches, merged, result_of
+from .lookups import Asked, Lookup, Lookups, TurnSearches, merged, result_of
 from .mirror import Mirror
 from .params import InputParams
 from .patience import Patience
@@ -80,7 +80,7 @@ class Recall:
         self._document_id: str | None = None
         self._mirror: Mirror | None = None
         self._spoken = SpokenWords()
-        self._asked = MessageSearches()
+        self._asked = TurnSearches()
         self._bound_at = datetime.now(timezone.utc)
         self._forgets = 0
         self._tail: Tail | None = None
@@ -396,7 +396,7 @@ class Recall:
         return pending
 
     def _search_service(self, lookup: Lookup) -> None:
-        """Ask the service for these words, unless their message has had its searches."""
+        """Ask the service for these words, unless their turn has had its searches."""
         if self._asked.spent:
             return
         params = self._params

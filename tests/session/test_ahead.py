@@ -9,6 +9,7 @@ import pytest
 from livekit.agents import ChatContext, StopResponse, llm
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit.lookups import MOST_SEARCHES
 from supermemory_livekit.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile, StoredMemory
 from supermemory_livekit.testing import (
@@ -423,23 +424,30 @@ async def test_a_service_whose_list_is_slow_is_searched_as_soon_as_a_probe_is_an
     assert "Likes tea." in model.seen[-1].text
 
 
-async def test_a_turn_in_several_segments_costs_two_searches(clock: VirtualClock) -> None:
-    """Design 4.3: at most two searches per message, however many attempts at a reply it has."""
-    first = [Hit("The dog is called Rex.", 0.5, memory_id="rex"), Hit("Plays the viola.", 0.3, memory_id="v")]
-    store = store_with().always("search", Answer(first, after=0.2))
+async def test_a_turn_in_many_segments_costs_a_bounded_number_of_searches(clock: VirtualClock) -> None:
+    """Case L7: recalls are bounded, however many attempts at a reply a turn has; the last words choose from what the
+    first ones found."""
+    found = [Hit("The dog is called Rex.", 0.5, memory_id="rex"), Hit("Plays the viola.", 0.3, memory_id="v")]
+    store = store_with().always("search", Answer(found, after=0.2))
     memory = memory_over(store, mirror=False, mode="query")
     model = ScriptedLLM(echo)
+    segments = (
+        "my brown dog",
+        "the grey cat",
+        "a green parrot",
+        "some goldfish",
+        "a pony",
+        "my viola",
+    )
     async with ScriptedCaller(agent_over(memory), llm=model) as caller:
         memory.attach(caller.session)
-        for asked in (2, 4):
-            await caller.says(
-                "I wanted to ask my brown dog", "and the grey cat", "or which instrument", "I mean the viola"
-            )
+        for turn, opening in enumerate(("I wanted to ask about Monday", "I thought about Tuesday"), start=1):
+            await caller.says(opening, *segments)
             await caller.hears_reply()
-            assert len(store.called("search")) == asked
+            assert len(store.called("search")) == turn * MOST_SEARCHES
     await memory.aclose()
-    assert len(model.seen) > 4, "each segment had an attempt"
-    # The last words choose from what the first ones found.
+    # LiveKit makes three preemptive attempts at a turn, and the reply itself.
+    assert len(model.seen) == 2 * (3 + 1)
     assert "Plays the viola." in model.seen[-1].text
 
 

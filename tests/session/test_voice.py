@@ -64,7 +64,7 @@ async def test_recall_keeps_the_preemptive_generation() -> None:
 async def test_a_turn_in_several_segments_recalls_within_bounds_and_answers_the_whole() -> None:
     """Case L7: attempts on the first words are bounded, their result does not serve the last, one turn is stored."""
     store = store_with()
-    for words in ("I want", "I want to book"):
+    for words in ("I want", "I want to book", "I want to book a table"):
         store.script("search", Answer([Hit(f"About <{words}>.", 0.9, memory_id=words)], after=0.05))
     memory = memory_over(store)
     model = ScriptedLLM(echo)
@@ -73,9 +73,12 @@ async def test_a_turn_in_several_segments_recalls_within_bounds_and_answers_the_
         await caller.says("I want", "to book", "a table")
         assert await caller.hears_reply() == "you said I want to book a table"
     await memory.aclose()
-    # Two searches in all: the last words choose from what the words nearest to them found.
-    assert [call.arguments["query"] for call in store.called("search")] == ["I want", "I want to book"]
-    assert "About ‹I want to book›." in model.seen[-1].text
+    assert [call.arguments["query"] for call in store.called("search")] == [
+        "I want",
+        "I want to book",
+        "I want to book a table",
+    ]
+    assert "About ‹I want to book a table›." in model.seen[-1].text
     assert "About ‹I want›." not in model.seen[-1].text
     assert spoken(store) == ["Caller: I want to book a table", "Agent: you said I want to book a table"]
 
