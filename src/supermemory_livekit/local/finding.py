@@ -134,7 +134,7 @@ class Finder:
             chunks = (*(before.chunks if before else ()), (hit.chunk, hit.similarity))
             found[document.seq] = FoundDocument(document, before.score if before else hit.similarity, chunks)
         best = [item for item in found.values() if item.score >= ask.document_threshold][: ask.limit]
-        listed = [Found(item.score, None, item.document.id) for item in best]
+        listed = [Found(item.score, document_id=item.document.id) for item in best]
         self._note("documents", container, ask.q, ask.chunk_threshold, listed, started)
         return best
 
@@ -254,9 +254,13 @@ def _key(hit: Hit) -> str:
 
 def _found(hits: list[Hit]) -> list[Found]:
     return [
-        Found(hit.similarity, hit.memory.id, None)
+        Found(hit.similarity, memory_id=hit.memory.id)
         if hit.memory is not None
-        else Found(hit.similarity, None, hit.documents[0].id)
+        else Found(
+            hit.similarity,
+            document_id=hit.documents[0].id,
+            chunk_id=None if hit.chunk is None else hit.chunk.id,
+        )
         for hit in hits
     ]
 

@@ -23,11 +23,12 @@ _QUERY_CHARS = 500
 
 @dataclass(frozen=True)
 class Found:
-    """One hit: a memory, or else a piece of a document."""
+    """One hit: a memory, or else a document or a piece of one."""
 
     similarity: float
-    memory_id: str | None
-    document_id: str | None
+    memory_id: str | None = None
+    document_id: str | None = None
+    chunk_id: str | None = None
 
 
 @dataclass(frozen=True)

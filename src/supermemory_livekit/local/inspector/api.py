@@ -244,8 +244,11 @@ def _recalls(operations: Operations, recent: RecentSearches, after: int) -> list
             documents = _documents(
                 container, {one.document_id for search in of_tag for one in search.found if one.document_id}
             )
+            chunks = container.chunks(
+                {one.chunk_id for search in of_tag for one in search.found if one.chunk_id is not None}
+            )
         for search in of_tag:
-            shown[search.number] = views.recall_view(search, memories, documents)
+            shown[search.number] = views.recall_view(search, memories, documents, chunks)
     return [shown[number] for number in sorted(shown)]
 
 

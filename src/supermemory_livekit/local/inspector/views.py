@@ -8,7 +8,7 @@ from typing import Any
 from supermemory_livekit.local.extraction import Line
 from supermemory_livekit.local.finding import Hit
 from supermemory_livekit.local.recalls import Search
-from supermemory_livekit.local.records import Document, Memory, TagInfo
+from supermemory_livekit.local.records import Chunk, Document, Memory, TagInfo
 from supermemory_livekit.local.texts import now_ms, to_ms
 
 from .sources import Source, lines_of
@@ -25,6 +25,9 @@ __all__ = [
 ]
 
 Json = dict[str, Any]
+
+_SHORT = 160
+"""Characters of a text that stands for a longer one."""
 
 
 def caller_view(tag: TagInfo) -> Json:
@@ -86,7 +89,7 @@ def call_view(document: Document, memories: int) -> Json:
         **document_view(document, lines),
         "spoken": spoken,
         "turns": len(lines),
-        "begins": lines[0].text[:160] if lines else "",
+        "begins": _shortened(lines[0].text) if lines else "",
         "memories": memories,
     }
 
@@ -129,7 +132,12 @@ def hit_view(hit: Hit, parts: Mapping[str, float] | None) -> Json:
     }
 
 
-def recall_view(search: Search, memories: Mapping[str, Memory], documents: Mapping[str, Document]) -> Json:
+def recall_view(
+    search: Search,
+    memories: Mapping[str, Memory],
+    documents: Mapping[str, Document],
+    chunks: Mapping[str, Chunk],
+) -> Json:
     """What is gone meanwhile is counted and not shown."""
     found: list[Json] = []
     for one in search.found:
@@ -139,8 +147,10 @@ def recall_view(search: Search, memories: Mapping[str, Memory], documents: Mappi
         if memory is not None:
             found.append({"kind": "memory", "id": memory.id, "text": memory.text, "similarity": similarity})
         elif document is not None:
+            chunk = chunks.get(one.chunk_id or "")
+            text = chunk.text if chunk is not None else document.custom_id or document.title
             found.append(
-                {"kind": "call", "id": document.id, "text": document.title, "similarity": similarity}
+                {"kind": "call", "id": document.id, "text": _shortened(text), "similarity": similarity}
             )
     return {
         "number": search.number,
@@ -154,3 +164,7 @@ def recall_view(search: Search, memories: Mapping[str, Memory], documents: Mappi
         "gone": len(search.found) - len(found),
         "found": found,
     }
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"

@@ -29,6 +29,6 @@ export const second = (ms) => time(ms, clock);
 
 export function lasted(from, to) {
   if (from === null || to === null) return "";
-  const minutes = Math.round((to - from) / 60_000);
-  return minutes < 1 ? "under a minute" : count(minutes, "minute");
+  const seconds = Math.round((to - from) / 1000);
+  return seconds < 90 ? count(seconds, "second") : count(Math.round(seconds / 60), "minute");
 }

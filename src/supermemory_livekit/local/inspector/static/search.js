@@ -6,7 +6,7 @@ import { count, day, score } from "./format.js";
 
 const MODES = [["hybrid", "Memories and calls"], ["memories", "Memories alone"], ["documents", "Calls alone"]];
 
-/** What the parts of a similarity mean, by the names that the service gives them. */
+/** What the parts of a similarity mean, by the names that the service gives them, in the order they are shown. */
 const PARTS = {
   words: ["Full text", "how much of the question it says"],
   meaning: ["Meaning", "how near it is in meaning"],
@@ -58,14 +58,14 @@ function within(text, low, high, otherwise) {
 function shown(tag, hit) {
   const call = hit.kind === "call";
   const target = ["caller", tag, call ? "calls" : "memories", hit.id];
-  const parts = Object.entries(hit.parts ?? {}).map(([name, value]) => {
+  const parts = Object.entries({ ...PARTS, ...hit.parts }).filter(([name]) => name in (hit.parts ?? {})).map(([name]) => {
     const [label, what] = PARTS[name] ?? [name, ""];
-    return meter(label, value, what);
+    return meter(label, hit.parts[name], what);
   });
   return el("li", { class: "hit" },
     el("div", { class: "found" },
       call
-        ? [el("p", { class: "words" }, hit.text), el("p", {}, link(target, hit.name ?? "The note"))]
+        ? [el("p", { class: "words excerpt" }, hit.text), el("p", {}, link(target, hit.name ?? "The note"))]
         : el("p", { class: "words" }, link(target, hit.text)),
       el("p", {}, chip(call ? "words of a call" : "memory"), " ", el("span", { class: "hint" }, day(hit.at)))),
     el("dl", { class: "why" },
@@ -76,5 +76,5 @@ function shown(tag, hit) {
 function meter(label, value, what, kind = "") {
   return el("div", { class: kind },
     el("dt", { title: what }, label),
-    el("dd", {}, el("meter", { min: "0", max: "1", value: String(value), "aria-label": `${label}: ${what}` }), el("span", {}, score(value))));
+    el("dd", {}, el("meter", { min: "0", max: "1", value: String(value), "aria-label": what ? `${label}: ${what}` : label }), el("span", {}, score(value))));
 }
