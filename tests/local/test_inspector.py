@@ -1,0 +1,512 @@
+"""The inspector over HTTP: its static page, the routes behind it, and who may use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import supermemory_livekit.local.inspector as inspector
+from supermemory_livekit.local import create_app
+from supermemory_livekit.local.extraction import Changes, Fact
+from supermemory_livekit.local.inspector import inspector_routes
+
+from .support import Scripted, Service, call, word_model
+
+KEY = "the-key"
+STATIC = Path(inspector.__file__).parent / "static"
+DATA = {"containerTag": "ana"}
+
+
+class Inspected:
+    """A service with the inspector in front."""
+
+    def __init__(self, service: Service, http: httpx.AsyncClient) -> None:
+        self.service = service
+        self.http = http
+
+    async def ask(self, name: str, **body: object) -> Any:
+        answer = await self.http.post(f"/inspector/api/{name}", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def api(self, method: str, path: str, **body: object) -> Any:
+        answer = await self.http.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    async def stored(self, content: str, **options: object) -> str:
+        """Store a text, wait until it is processed, and give its id."""
+        body = {**DATA, "content": content, "dreaming": "instant", **options}
+        added = await self.api("POST", "/v3/documents", **body)
+        await self.service.settled()
+        return str(added["id"])
+
+
+@pytest.fixture
+async def inspect(serve: Callable[..., Service]) -> AsyncIterator[Callable[..., Inspected]]:
+    clients: list[httpx.AsyncClient] = []
+
+    def opened(**options: object) -> Inspected:
+        service = serve(**options)
+        app = create_app(service.engine, api_key=KEY, extra_routes=inspector_routes(service.engine))
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        headers = {"Authorization": f"Bearer {KEY}"}
+        client = httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
+        clients.append(client)
+        return Inspected(service, client)
+
+    yield opened
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def page(inspect: Callable[..., Inspected]) -> Inspected:
+    return inspect()
+
+
+# -- the page
+
+
+async def test_a_browser_gets_the_page_at_the_root_and_a_program_the_state_of_the_service(
+    page: Inspected,
+) -> None:
+    """Brief of the inspector: a page at `/`; brief of the embedded service: `/` tells that something listens."""
+    shown = await page.http.get("/", headers={"Accept": "text/html,*/*;q=0.8", "Authorization": ""})
+    assert shown.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<title>Memory inspector</title>" in shown.text
+    told = await page.http.get("/", headers={"Authorization": ""})
+    assert told.json()["status"] == "ok"
+
+
+@pytest.mark.parametrize("path", ["/", *(f"/inspector/{file.name}" for file in sorted(STATIC.iterdir()))])
+async def test_every_file_of_the_page_is_given_without_a_key_and_with_a_strict_policy(
+    page: Inspected, path: str
+) -> None:
+    """Brief of the inspector: strict CSP without unsafe-inline, no framing, no-store, no referrer."""
+    if path == "/inspector/index.html":
+        assert (await page.http.get(path)).status_code == 404
+        return
+    answer = await page.http.get(path, headers={"Accept": "text/html", "Authorization": ""})
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"https?:|\*|data:|blob:", policy)
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("file", sorted(STATIC.iterdir()), ids=lambda file: file.name)
+def test_no_file_of_the_page_names_another_place_or_makes_markup_from_a_string(file: Path) -> None:
+    """Brief of the inspector: no outside assets; textContent only."""
+    text = file.read_text("utf-8").replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"https?://|//[a-z]+\.[a-z]", text)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setHTML|DOMParser|srcdoc",
+        text,
+    )
+    assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=\"", text)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/inspector/../pages.py",
+        "/inspector/%2e%2e/pages.py",
+        "/inspector/",
+        "/inspector/nothing.js",
+        "/inspector/api/nothing",
+    ],
+)
+async def test_no_other_path_below_the_inspector_leads_anywhere(page: Inspected, path: str) -> None:
+    """Brief of the embedded service: no traversal."""
+    answer = await page.http.get(httpx.URL(f"http://localhost{path}"), headers={"Accept": "text/html"})
+    assert answer.status_code == 404
+    assert answer.json()["error"]
+
+
+# -- who may use it
+
+ASKS: dict[str, dict[str, object]] = {
+    "overview": {},
+    "callers": {},
+    "caller": {"tag": "ana"},
+    "memories": {"tag": "ana"},
+    "memory": {"tag": "ana", "id": "x"},
+    "calls": {"tag": "ana"},
+    "call": {"tag": "ana", "id": "x"},
+    "search": {"tag": "ana", "q": "tea"},
+    "recalls": {},
+    "forget": {"tag": "ana", "id": "x"},
+    "erase-call": {"tag": "ana", "id": "x"},
+    "erase-caller": {"tag": "ana"},
+}
+
+
+def test_the_list_of_routes_above_is_complete(page: Inspected) -> None:
+    """The tests below are over all of them."""
+    paths = {getattr(route, "path", "") for route in inspector_routes(page.service.engine)}
+    assert {path for path in paths if path.startswith("/inspector/api/")} == {
+        f"/inspector/api/{name}" for name in ASKS
+    }
+
+
+@pytest.mark.parametrize("name", ASKS)
+async def test_data_is_given_for_the_key_alone(page: Inspected, name: str) -> None:
+    """Brief of the inspector: the key is needed for data also in the inspector."""
+    await page.stored(call("C: I like tea."))
+    for key in ("", "Bearer", "Bearer wrong", KEY, f"Basic {KEY}"):
+        refused = await page.http.post(
+            f"/inspector/api/{name}", json=ASKS[name], headers={"Authorization": key}
+        )
+        assert refused.status_code == 401
+        assert "tea" not in refused.text
+    cookie = await page.http.post(
+        f"/inspector/api/{name}", json=ASKS[name], headers={"Authorization": "", "Cookie": f"key={KEY}"}
+    )
+    assert cookie.status_code == 401
+    assert await page.service.found("ana", "tea"), "something was taken away without a key"
+
+
+@pytest.mark.parametrize("name", ASKS)
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+    ids=["another site", "another port", "plain text", "a form"],
+)
+async def test_a_page_of_another_site_cannot_use_it_even_with_the_key(
+    page: Inspected, name: str, headers: dict[str, str], status: int
+) -> None:
+    """Brief of the inspector: CSRF impossible, cross-site pages cannot use it, CORS closed."""
+    answer = await page.http.post(f"/inspector/api/{name}", json=ASKS[name], headers=headers)
+    assert answer.status_code == status
+    question = await page.http.request(
+        "OPTIONS",
+        f"/inspector/api/{name}",
+        headers={"Origin": "https://example.com", "Access-Control-Request-Method": "POST"},
+    )
+    assert not question.is_success
+    assert not [one for one in (*answer.headers, *question.headers) if one.startswith("access-control")]
+
+
+async def test_answers_are_kept_nowhere(page: Inspected) -> None:
+    """Brief of the inspector: no-store, nosniff, referrer none."""
+    answer = await page.http.post("/inspector/api/overview", json={})
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+# -- callers and their memories
+
+
+async def test_callers_are_found_by_a_part_of_their_tag_and_come_in_pages(page: Inspected) -> None:
+    """Brief of the inspector: callers."""
+    for number in range(5):
+        await page.api(
+            "POST", "/v4/memories", containerTag=f"user_{number}", memories=[{"content": "Likes tea"}]
+        )
+    await page.api("POST", "/v4/memories", containerTag="ana", memories=[{"content": "Likes tea"}])
+    first = await page.ask("callers", find="USER", limit=3)
+    second = await page.ask("callers", find="USER", limit=3, page=2)
+    assert first["total"] == second["total"] == 5
+    tags = [caller["tag"] for caller in (*first["callers"], *second["callers"])]
+    assert tags == [f"user_{number}" for number in (4, 3, 2, 1, 0)]
+    assert (await page.ask("overview"))["memories"] == 6
+
+
+async def test_the_profile_shown_is_the_one_an_agent_is_given(page: Inspected) -> None:
+    """Brief of the inspector: their profile."""
+    await page.api(
+        "POST",
+        "/v4/memories",
+        **DATA,
+        memories=[{"content": "Is called Ana", "isStatic": True}, {"content": "Waits for a parcel"}],
+    )
+    given = (await page.api("POST", "/v4/profile", **DATA))["profile"]
+    shown = (await page.ask("caller", tag="ana"))["profile"]
+    assert [line["text"] for line in shown["lasting"]] == given["static"]
+    assert [line["text"] for line in shown["recent"]] == given["dynamic"]
+    memory = await page.ask("memory", tag="ana", id=shown["lasting"][0]["id"])
+    assert memory["text"] == "Is called Ana"
+
+
+async def test_memories_are_narrowed_by_state_and_by_any_text_taken_literally(page: Inspected) -> None:
+    """Brief of the inspector: works with 10,000 memories (paged); `%` and `_` are characters like others."""
+    texts = [
+        "Likes tea",
+        "Pays 5% more",
+        "Pays 50 more",
+        "Uses snake_case",
+        "Uses snakeXcase",
+        "Wohnt in KÖLN",
+    ]
+    await page.api("POST", "/v4/memories", **DATA, memories=[{"content": text} for text in texts])
+    await page.api("DELETE", "/v4/memories", **DATA, content="Likes tea")
+
+    async def listed(**options: object) -> set[str]:
+        answer = await page.ask("memories", tag="ana", **options)
+        assert answer["total"] == len(answer["memories"])
+        return {memory["text"] for memory in answer["memories"]}
+
+    assert await listed() == {*texts} - {"Likes tea"}
+    assert await listed(state="forgotten") == {"Likes tea"}
+    assert await listed(state="all") == {*texts}
+    assert await listed(find="5%") == {"Pays 5% more"}
+    assert await listed(find="snake_") == {"Uses snake_case"}
+    assert await listed(find="köln") == {"Wohnt in KÖLN"}
+    assert await listed(find="\\") == set()
+
+
+async def test_pages_of_ten_thousand_memories_hold_each_once(page: Inspected) -> None:
+    """Brief of the inspector: works with 10,000 memories (paged)."""
+    for first in range(0, 10_000, 100):
+        items = [{"content": f"Fact number {number}"} for number in range(first, first + 100)]
+        await page.api("POST", "/v4/memories", **DATA, memories=items)
+    seen: list[str] = []
+    for number in range(1, 51):
+        answer = await page.ask("memories", tag="ana", page=number, limit=200)
+        assert answer["total"] == 10_000
+        seen += [memory["id"] for memory in answer["memories"]]
+    assert len(seen) == len(set(seen)) == 10_000
+    assert (await page.ask("memories", tag="ana", page=51, limit=200))["memories"] == []
+
+
+async def test_a_memory_shows_the_versions_before_it_and_the_turn_that_says_each(
+    inspect: Callable[..., Inspected],
+) -> None:
+    """Brief of the inspector: memories with history and source turn."""
+    then = datetime(2026, 11, 1, 10, tzinfo=timezone.utc)
+    scripted = Scripted([Changes(add=(Fact("Lives in Porto.", True, then + timedelta(seconds=1)),))])
+    page = inspect(extractor=scripted)
+    await page.stored(
+        call("A: Where do you live?", "C: In Porto, near the river.", "A: Nice."), customId="first"
+    )
+    old = (await page.ask("memories", tag="ana"))["memories"][0]["id"]
+    later = Fact("Lives in Braga.", True, then + timedelta(minutes=5), replaces=(old,))
+    scripted.changes.append(Changes(add=(later,)))
+    await page.stored(call("C: I moved to Braga.", "A: Good to know.", minute=5), customId="second")
+    memory = await page.ask(
+        "memory", tag="ana", id=(await page.ask("memories", tag="ana"))["memories"][0]["id"]
+    )
+    assert (memory["text"], memory["version"]) == ("Lives in Braga.", 2)
+    assert turn_of(memory["said"][0]) == ("second", "I moved to Braga.")
+    (before,) = memory["history"]
+    assert (before["text"], before["state"]) == ("Lives in Porto.", "replaced")
+    assert turn_of(before["said"][0]) == ("first", "In Porto, near the river.")
+    assert before["said"][0]["lines"][0]["text"] == "Where do you live?"
+    assert [one["text"] for one in (await page.ask("memory", tag="ana", id=old))["later"]] == [
+        "Lives in Braga."
+    ]
+
+
+async def test_a_fact_that_was_said_again_is_found_in_the_earlier_call_by_its_words(page: Inspected) -> None:
+    """A memory is dated with the last time it was said; in the call before its words have to tell."""
+    await page.stored(call("C: Hello.", "A: Hi.", "C: I like green tea."), customId="first")
+    await page.stored(call("C: I like green tea.", minute=9), customId="second")
+    memories = (await page.ask("memories", tag="ana", find="green"))["memories"]
+    memory = await page.ask("memory", tag="ana", id=memories[0]["id"])
+    assert [turn_of(source) for source in memory["said"]] == [
+        ("first", "I like green tea."),
+        ("second", "I like green tea."),
+    ]
+
+
+def turn_of(source: dict[str, Any]) -> tuple[str, str]:
+    """The name of the call and the words of the marked turn."""
+    (said,) = [line["text"] for line in source["lines"] if line["turn"] == source["turn"]]
+    return source["document"]["name"], said
+
+
+# -- calls
+
+
+async def test_a_call_shows_its_turns_its_state_and_what_it_became(page: Inspected) -> None:
+    """Brief of the inspector: calls with transcripts and processing state."""
+    await page.stored(call("A: Good morning.", "C: I like tea."), customId="lk-1")
+    (listed,) = (await page.ask("calls", tag="ana"))["calls"]
+    assert (listed["name"], listed["turns"], listed["memories"], listed["spoken"]) == ("lk-1", 2, 1, True)
+    shown = await page.ask("call", tag="ana", id=listed["id"])
+    assert [(line["role"], line["text"]) for line in shown["lines"]] == [
+        ("agent", "Good morning."),
+        ("caller", "I like tea."),
+    ]
+    assert [memory["text"] for memory in shown["made"]] == ["I like tea."]
+    assert (shown["searchable"], shown["remembered"]) == (True, True)
+
+
+async def test_a_call_that_waits_to_become_memories_says_so(inspect: Callable[..., Inspected]) -> None:
+    """Brief of the inspector: processing state."""
+    page = inspect(dynamic_delay=3600.0)
+    await page.stored(call("C: I like tea."), dreaming="dynamic")
+    (listed,) = (await page.ask("calls", tag="ana"))["calls"]
+    assert (listed["searchable"], listed["remembered"], listed["memories"]) == (True, False, 0)
+
+
+async def test_a_long_call_comes_in_pages_of_turns(page: Inspected) -> None:
+    """A call may have thousands of turns."""
+    stamps = (datetime(2026, 11, 1, tzinfo=timezone.utc) + timedelta(seconds=number) for number in range(450))
+    lines = [f"[{at.isoformat()}] Agent: Turn {number}." for number, at in enumerate(stamps)]
+    key = await page.stored("\n".join(lines))
+    last = await page.ask("call", tag="ana", id=key, page=3, limit=200)
+    assert last["turns"] == 450
+    assert [line["turn"] for line in last["lines"]] == list(range(400, 450))
+
+
+# -- search
+
+
+async def test_search_shows_what_recall_returns_in_its_order_and_what_comes_next(
+    inspect: Callable[..., Inspected],
+) -> None:
+    """Brief of the inspector: a search box that shows what recall would return."""
+    page = inspect(load=word_model)
+    texts = ["Likes green tea", "Likes black tea", "Has a dog", "Drinks tea in the evening", "Owns a boat"]
+    await page.api("POST", "/v4/memories", **DATA, memories=[{"content": text} for text in texts])
+    await page.service.settled()
+    asked = {"q": "green tea", "limit": 2, "threshold": 0.1}
+    recalled = await page.api("POST", "/v4/search", **DATA, searchMode="hybrid", **asked)
+    shown = await page.ask("search", tag="ana", **asked)
+    assert [(hit["id"], hit["similarity"]) for hit in shown["recalled"]] == [
+        (hit["id"], hit["similarity"]) for hit in recalled["results"]
+    ]
+    missed = [hit["text"] for hit in shown["missed"]]
+    assert "Drinks tea in the evening" in missed
+    assert not {*missed} & {hit["text"] for hit in shown["recalled"]}
+
+
+async def test_search_tells_why_by_words_meaning_and_age(inspect: Callable[..., Inspected]) -> None:
+    """Brief of the inspector: and why (scores by part: full text, semantic, recency)."""
+    page = inspect(load=word_model)
+    old = {"content": "Keeps a canine", "temporalContext": {"documentDate": "2020-01-01"}}
+    await page.api("POST", "/v4/memories", **DATA, memories=[{"content": "Walks the dog"}, old])
+    await page.service.settled()
+    shown = {
+        hit["text"]: hit for hit in (await page.ask("search", tag="ana", q="dog", threshold=0))["recalled"]
+    }
+    same, meant = shown["Walks the dog"]["parts"], shown["Keeps a canine"]["parts"]
+    assert same["words"] > 0.5
+    assert meant["words"] == 0
+    assert meant["meaning"] > 0.3
+    assert meant["age"] < same["age"] == 1
+
+
+async def test_without_a_model_search_tells_of_no_meaning(page: Inspected) -> None:
+    """A part that was not looked at is not shown as 0."""
+    await page.api("POST", "/v4/memories", **DATA, memories=[{"content": "Walks the dog"}])
+    (hit,) = (await page.ask("search", tag="ana", q="dog"))["recalled"]
+    assert {*hit["parts"]} == {"words", "age"}
+
+
+# -- forget and erase
+
+
+async def test_what_is_forgotten_here_is_recalled_no_more(page: Inspected) -> None:
+    """Brief of the inspector: forget and erase."""
+    await page.api("POST", "/v4/memories", **DATA, memories=[{"content": "Likes tea"}])
+    (memory,) = (await page.ask("memories", tag="ana"))["memories"]
+    await page.ask("forget", tag="ana", id=memory["id"])
+    assert await page.service.found("ana", "tea") == []
+    shown = await page.ask("memory", tag="ana", id=memory["id"])
+    assert shown["state"] == "forgotten"
+    again = await page.http.post("/inspector/api/forget", json={"tag": "ana", "id": memory["id"]})
+    assert again.status_code == 409
+
+
+async def test_an_erased_call_is_gone_with_what_stems_from_it_alone(page: Inspected) -> None:
+    """Brief of the inspector: forget and erase."""
+    key = await page.stored(call("C: I like tea."))
+    await page.stored("Owns a boat", customId="note")
+    await page.ask("erase-call", tag="ana", id=key)
+    assert [one["name"] for one in (await page.ask("calls", tag="ana"))["calls"]] == ["note"]
+    assert [
+        memory["text"] for memory in (await page.ask("memories", tag="ana", state="all"))["memories"]
+    ] == ["Owns a boat"]
+
+
+async def test_an_erased_caller_leaves_nothing_and_no_other_caller_is_touched(page: Inspected) -> None:
+    """Brief of the inspector: forget and erase."""
+    await page.stored(call("C: I like tea."))
+    await page.stored(call("C: I like coffee."), containerTag="ben")
+    assert await page.ask("erase-caller", tag="ana") == {"documents": 1, "memories": 1}
+    assert [caller["tag"] for caller in (await page.ask("callers"))["callers"]] == ["ben"]
+    assert await page.service.found("ben", "coffee")
+
+
+@pytest.mark.parametrize("name", ["memory", "forget", "call", "erase-call"])
+async def test_what_one_caller_has_is_not_reached_under_the_tag_of_another(
+    page: Inspected, name: str
+) -> None:
+    """Brief of the embedded service: no row of a caller is reachable with another's tag, by any route."""
+    call_id = await page.stored(call("C: I like tea."))
+    await page.stored(call("C: I like coffee."), containerTag="ben")
+    memory_id = (await page.ask("memories", tag="ana"))["memories"][0]["id"]
+    for key in (call_id, memory_id):
+        refused = await page.http.post(f"/inspector/api/{name}", json={"tag": "ben", "id": key})
+        assert refused.status_code == 404
+        assert "tea" not in refused.text
+    assert await page.service.found("ana", "tea")
+
+
+# -- recalls as they happen
+
+
+async def test_recalls_appear_with_what_was_asked_and_found(page: Inspected) -> None:
+    """Brief of the inspector: live view of recalls."""
+    await page.stored(call("C: I like tea."), customId="lk-1")
+    await page.api("POST", "/v4/search", **DATA, q="which tea", searchMode="hybrid", threshold=0.1)
+    await page.api("POST", "/v4/profile", **DATA)
+    await page.api("POST", "/v3/search", **DATA, q="tea")
+    seen = (await page.ask("recalls"))["recalls"]
+    assert [(one["kind"], one["query"]) for one in seen] == [
+        ("search", "which tea"),
+        ("profile", ""),
+        ("documents", "tea"),
+    ]
+    assert seen[0]["found"][0]["text"] == "I like tea."
+    assert seen[0]["total"] == len(seen[0]["found"])
+    assert (await page.ask("recalls", after=seen[-1]["number"]))["recalls"] == []
+    await page.ask("search", tag="ana", q="tea")
+    await page.ask("caller", tag="ana")
+    assert (await page.ask("recalls", after=seen[-1]["number"]))["recalls"] == [], "looking is no recall"
+
+
+async def test_recalls_show_nothing_that_was_forgotten_or_erased_since(page: Inspected) -> None:
+    """Kept are ids, not words; questions go with their caller."""
+    await page.api("POST", "/v4/memories", **DATA, memories=[{"content": "Likes tea"}])
+    await page.api("POST", "/v4/search", **DATA, q="tea", threshold=0)
+    await page.api("DELETE", "/v4/memories", **DATA, content="Likes tea")
+    (seen,) = (await page.ask("recalls"))["recalls"]
+    assert (seen["found"], seen["gone"]) == ([], 1)
+    await page.api("DELETE", "/v3/container-tags/ana")
+    await page.api("POST", "/v4/memories", **DATA, memories=[{"content": "A new Ana"}])
+    assert (await page.ask("recalls"))["recalls"] == []
+
+
+async def test_recalls_are_few_and_none_are_kept_unless_the_inspector_is_served(
+    page: Inspected, serve: Callable[..., Service]
+) -> None:
+    """Brief of the inspector: a bounded list in memory, off unless the inspector is served."""
+    for number in range(230):
+        await page.api("POST", "/v4/search", **DATA, q=f"question {number}")
+    seen = (await page.ask("recalls"))["recalls"]
+    assert [seen[0]["query"], seen[-1]["query"]] == ["question 30", "question 229"]
+    plain = serve()
+    await plain.found("ana", "tea")
+    assert plain.engine.recent.after(0) == []
