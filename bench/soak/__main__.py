@@ -143,7 +143,8 @@ class Soak:
     def _excuse(self) -> Callable[[Spoken], str | None]:
         if self._size.spool:
             return lambda turn: None
-        acknowledged = Report(self._folder).acknowledged
+        report = Report(self._folder)
+        acknowledged, over = report.acknowledged, report.over
         deaths = {
             (worker.slot, generation): how
             for worker in self._workers
@@ -152,7 +153,9 @@ class Soak:
 
         def excuse(turn: Spoken) -> str | None:
             how = deaths.get(turn.worker)
-            return None if how is None or turn.token in acknowledged else f"unanswered at {how}"
+            if how is None or turn.token in acknowledged or (turn.worker, turn.session_id) in over:
+                return None
+            return f"unanswered at {how}"
 
         return excuse
 

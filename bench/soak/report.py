@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .check import Verdict
-from .truth import events, spoken_turns
+from .truth import events, spoken_turns, truth_files
 
 __all__ = ["Report"]
 
@@ -20,13 +20,16 @@ _SHOWN = 5
 _RECALL_TIMEOUT = 2.0
 """Seconds that a reply may wait for memory at most (`InputParams.recall_timeout`)."""
 
+_MARGIN = 0.5
+"""Seconds that the rest of a reply may take, in a session whose model answers at once."""
+
 
 class Report:
     """Figures and findings of the run in this folder."""
 
     def __init__(self, folder: Path) -> None:
         self._requests = [dict(request) for request in events(folder / "requests.jsonl")]
-        self._notes = [note for path in sorted(folder.glob("truth-*.jsonl")) for note in events(path)]
+        self._notes = {worker: list(events(path)) for worker, path in truth_files(folder)}
         self._spoken = spoken_turns(folder)
 
     @property
@@ -53,6 +56,16 @@ class Report:
             for token in request["tokens"]
         )
 
+    @cached_property
+    def over(self) -> frozenset[tuple[tuple[int, int], str]]:
+        """Calls that ended by themselves, and in which worker."""
+        return frozenset(
+            (worker, note["session_id"])
+            for worker, notes in self._notes.items()
+            for note in notes
+            if note["event"] == "end"
+        )
+
     def table(self, kills: Mapping[str, int]) -> str:
         requests = [request for request in self._requests if "late" not in request]
         kinds = Counter(request["fault"] for request in requests if request["fault"] != "none")
@@ -61,22 +74,22 @@ class Report:
         away = sum(isinstance(request.get("service"), str) for request in requests)
         lines.append(f"  {'met a dead service':34}{away:7}")
         lines += [f"{kind:36}{count:7}" for kind, count in sorted(kills.items())]
-        did = Counter(note["what"] for note in self._notes if note["event"] == "did")
+        did = Counter(note["what"] for note in self._noted("did"))
         lines += [f"{what:36}{count:7}" for what, count in sorted(did.items())]
         lines.append(f"{'writes':36}{sum(1 for _ in self._writes()):7}")
         lines.append(f"{'  with turns sent before':36}{self._retries():7}")
         if late := [request["late"] for request in self._requests if "late" in request]:
             lines.append(f"{'latest commit after its client':36}{max(late):7.2f} s")
         lines.append(f"{'slowest answer of the service':36}{self._slowest():7.2f} s")
-        replies = sorted(note["seconds"] for note in self._notes if note["event"] == "reply")
-        if replies:
-            median, slow = (
-                replies[len(replies) // 2],
-                sum(seconds > _RECALL_TIMEOUT + 0.5 for seconds in replies),
-            )
+        if replies := [(note["seconds"], note["late"]) for note in self._noted("reply")]:
+            slowest = sorted(seconds for seconds, _ in replies)
+            waited = sum(seconds - late > _RECALL_TIMEOUT + _MARGIN for seconds, late in replies)
             lines.append(f"{'replies':36}{len(replies):7}")
-            lines.append(f"{'  median, slowest':36}{median:7.2f} s{replies[-1]:7.2f} s")
-            lines.append(f"{'  longer than recall may take':36}{slow:7}")
+            lines.append(f"{'  median, slowest':36}{slowest[len(slowest) // 2]:7.2f} s{slowest[-1]:7.2f} s")
+            lines.append(
+                f"{'  slowest without a late event loop':36}{max(s - late for s, late in replies):7.2f} s"
+            )
+            lines.append(f"{'  that waited longer than for recall':36}{waited:7}")
         return "\n".join(lines)
 
     def findings(self, verdict: Verdict) -> Iterator[str]:
@@ -100,6 +113,10 @@ class Report:
                         if name in request
                     )
                     yield f"    {request['fault']}: service {request.get('service')}{times}"
+
+    def _noted(self, event: str) -> Iterator[dict[str, Any]]:
+        for notes in self._notes.values():
+            yield from (note for note in notes if note["event"] == event)
 
     def _writes(self, *, late: bool = False) -> Iterator[dict[str, Any]]:
         for request in self._requests:

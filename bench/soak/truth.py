@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from supermemory_livekit.capture import Capture
 from supermemory_livekit.scope import Scope
 from supermemory_livekit.transcript import Role
 
-__all__ = ["Spoken", "TruthFile", "events", "spoken_turns", "tokens_in"]
+__all__ = ["Spoken", "TruthFile", "events", "spoken_turns", "tokens_in", "truth_files"]
 
 _TOKEN = re.compile(r"\bw\d+g\d+n\d+\b")
 """Worker, generation and number: each turn begins with a word that no other turn has."""
@@ -108,16 +108,22 @@ def events(path: Path) -> Iterable[dict[str, Any]]:
                 yield json.loads(line)
 
 
+def truth_files(folder: Path) -> Iterator[tuple[tuple[int, int], Path]]:
+    """The files of all workers, by slot and generation."""
+    for path in sorted(folder.glob("truth-*.jsonl")):
+        slot, generation = path.stem.split("-")[1:]
+        yield (int(slot), int(generation)), path
+
+
 def spoken_turns(folder: Path) -> dict[str, Spoken]:
     """All turns of all workers, by token."""
     turns: dict[str, Spoken] = {}
-    for path in sorted(folder.glob("truth-*.jsonl")):
-        slot, generation = map(int, path.stem.split("-")[1:])
+    for worker, path in truth_files(folder):
         noted = list(events(path))
         confirmed = {event["token"] for event in noted if event["event"] == "said"}
         for event in noted:
             if event["event"] == "say":
                 del event["event"]
                 token = event["token"]
-                turns[token] = Spoken(**event, confirmed=token in confirmed, worker=(slot, generation))
+                turns[token] = Spoken(**event, confirmed=token in confirmed, worker=worker)
     return turns

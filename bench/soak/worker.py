@@ -39,14 +39,30 @@ _TEXT = (
 _WORDS = _TEXT.split()
 
 
+class Lateness:
+    """Seconds by which the event loop was late so far: what a busy machine adds to a reply."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.02)
+            self.seconds += max(0.0, time.perf_counter() - began - 0.025)
+
+
 class Call:
     """One call, or what is left of it: the caller speaks, is interrupted, cut off, and replaced by somebody else."""
 
-    def __init__(self, plan: PlannedCall, task: Task, truth: TruthFile, stopping: asyncio.Event) -> None:
+    def __init__(
+        self, plan: PlannedCall, task: Task, truth: TruthFile, stopping: asyncio.Event, lateness: Lateness
+    ) -> None:
         self._plan = plan
         self._task = task
         self._truth = truth
         self._stopping = stopping
+        self._lateness = lateness
         self._made = random.Random(f"{task.seed} {plan.session_id} {task.generation}")
         self._left = plan.turns
 
@@ -77,9 +93,10 @@ class Call:
             await self._ring()
 
     async def _exchange(self) -> None:
-        began = time.perf_counter()
+        began, late = time.perf_counter(), self._lateness.seconds
         await asyncio.wait_for(self._run(self._words()), REPLY_LIMIT)
-        self._truth.note("reply", seconds=time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self._truth.note("reply", seconds=seconds, late=self._lateness.seconds - late)
 
     async def _run(self, words: str) -> None:
         await self._session.run(user_input=words)
@@ -157,10 +174,12 @@ async def work(task: Task) -> None:
     async def ring(plan: PlannedCall) -> None:
         async with slots:
             if not stopping.is_set():
-                await Call(plan, task, truth, stopping).run()
+                await Call(plan, task, truth, stopping, lateness).run()
 
-    truth.note("began")
+    lateness = Lateness()
+    watch = asyncio.ensure_future(lateness.watch())
     await asyncio.gather(*(ring(plan) for plan in task.calls))
+    watch.cancel()
 
 
 if __name__ == "__main__":
