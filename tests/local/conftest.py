@@ -1,8 +1,16 @@
-"""The embedded service under the official SDK, on a file of its own per test."""
+"""The embedded service under the official SDK, on a database of its own per test.
+
+A module with `DATABASES = ("sqlite", "postgresql")` has its tests run on both; the others are about what comes
+before the database, and run on SQLite.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import os
+import secrets
+import tempfile
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -12,19 +20,58 @@ from supermemory import AsyncSupermemory
 
 from supermemory_livekit.local import Engine, open_local
 
-from .support import KeepEverything, Service, word_model
+from .support import KeepEverything, Service, drop_schema, word_model
 
 Serve = Callable[..., Service]
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server with pgvector: `$SUPERMEMORY_TEST_POSTGRES`, else one started here."""
+    given = os.environ.get("SUPERMEMORY_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its dependencies, about this machine's directories
+        pgserver = pytest.importorskip("pgserver", reason="no wheel of a PostgreSQL server for this Python")
+    # Not in pytest's directory, which only its owner may enter: started by root, the server has a user of its own.
+    directory = tempfile.mkdtemp(prefix="supermemory-postgres-")
+    try:
+        server = pgserver.get_server(directory, cleanup_mode="delete")
+    except Exception as error:  # noqa: BLE001 - whatever this machine lacks
+        pytest.skip(f"no PostgreSQL server can be started here: {type(error).__name__}")
+    # Tests kill clients, never the machine.
+    server.psql("ALTER SYSTEM SET fsync=off; SELECT pg_reload_conf(); CREATE EXTENSION vector;")
+    yield str(server.get_uri())
+    server.cleanup()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "location" in metafunc.fixturenames and hasattr(metafunc.module, "DATABASES"):
+        metafunc.parametrize("location", metafunc.module.DATABASES, indirect=True)
+
+
 @pytest.fixture
-async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Service]]:
-    """Opens services, by default all on one file; closes them after the test. Words alone decide what is found."""
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str]:
+    """An empty database: a path that is not there yet, or the address of a schema that is not."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        yield tmp_path / "data" / "memory.db"
+        return
+    address = str(request.getfixturevalue("postgres"))
+    schema = f"test_{secrets.token_hex(8)}"
+    yield f"{address}{'&' if '?' in address else '?'}schema={schema}"
+    drop_schema(address, schema)
+
+
+@pytest.fixture
+async def serve(location: Path | str) -> AsyncIterator[Callable[..., Service]]:
+    """Opens services, by default all on one database; closes them after the test. Words alone decide what is found."""
     async with AsyncExitStack() as stack:
 
         def opened(**options: object) -> Service:
             settings: dict[str, object] = {
-                "path": tmp_path / "data" / "memory.db",
+                "path": location,
                 "extractor": KeepEverything(),
                 "load": lambda: None,
                 "drain": 0.0,

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from supermemory import AsyncSupermemory
 
 from supermemory_livekit.local import Engine
+from supermemory_livekit.local.database import Row
 from supermemory_livekit.local.extraction import Changes, Fact, Known, Line
+from supermemory_livekit.local.location import database_at
 
 
 @dataclass
@@ -41,6 +44,25 @@ class Service:
         answer = await self.http.post("/v4/search", json=body)
         assert answer.status_code == 200, answer.text
         return [hit.get("memory") or hit["chunk"] for hit in answer.json()["results"]]
+
+
+def execute(location: Path | str, statement: str, **values: object) -> list[Row]:
+    """Run a statement on a database that services have open, as if another process had done it."""
+    database = database_at(location)
+    database.open()
+    try:
+        with database.write() as connection:
+            return list(connection.execute(statement, values))
+    finally:
+        database.close()
+
+
+def drop_schema(address: str, schema: str) -> None:
+    """Remove what a test has left in PostgreSQL."""
+    import psycopg  # not there on every machine
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")  # type: ignore[arg-type]
 
 
 def call(*turns: str, minute: int = 0) -> str:

@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 
 from supermemory_livekit.local import default_path
-from supermemory_livekit.local.database import StorageError
+from supermemory_livekit.local.database import Database, StorageError
+from supermemory_livekit.local.location import database_at
 from supermemory_livekit.local.sqlite import SQLiteDatabase
 
 from .support import Service, call
+
+DATABASES = ("sqlite", "postgresql")
 
 WRITER = """
 import asyncio, sys
@@ -41,9 +44,9 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 """
 
 
-def writer(path: Path, name: str, writes: int) -> subprocess.Popen[str]:
+def writer(location: Path | str, name: str, writes: int) -> subprocess.Popen[str]:
     """A process that stores call text and prints the number of each write that was acknowledged."""
-    command = [sys.executable, "-c", WRITER, str(path), name, str(writes)]
+    command = [sys.executable, "-c", WRITER, str(location), name, str(writes)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -53,13 +56,14 @@ async def stored(service: Service) -> list[str]:
 
 
 async def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_write(
-    serve: Callable[..., Service], tmp_path: Path
+    serve: Callable[..., Service], location: Path | str
 ) -> None:
     """Brief of the embedded service: kill -9 at any time loses nothing acknowledged."""
-    path = tmp_path / "memory.db"
+    if isinstance(location, Path):
+        location.parent.mkdir()
     acknowledged: list[str] = []
     for attempt in range(2):
-        with writer(path, f"run{attempt}", 100_000) as process:
+        with writer(location, f"run{attempt}", 100_000) as process:
             assert process.stdout is not None
             for _ in range(30 + 7 * attempt):
                 acknowledged.append(f"run{attempt} {process.stdout.readline().strip()}")
@@ -68,11 +72,12 @@ async def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_write(
                 f"run{attempt} {number.strip()}" for number in process.stdout if number.endswith("\n")
             ]
             assert process.stderr is not None
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
+    if isinstance(location, Path):
+        with sqlite3.connect(location) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        connection.close()
 
-    service = serve(path=path, lease=30)
+    service = serve(lease=30)
     kept = await stored(service)
     assert len(set(kept)) == len(kept)
     assert set(acknowledged) <= set(kept)
@@ -81,11 +86,12 @@ async def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_write(
     assert "run0 0" in chunks
 
 
-async def test_two_processes_write_and_read_one_file(serve: Callable[..., Service], tmp_path: Path) -> None:
+async def test_two_processes_write_and_read_one_database(
+    serve: Callable[..., Service], location: Path | str
+) -> None:
     """Brief of the embedded service: several processes on one file, since LiveKit runs each job in its own."""
-    path = tmp_path / "memory.db"
-    service = serve(path=path)
-    with writer(path, "one", 30) as one, writer(path, "two", 30) as two:
+    service = serve()
+    with writer(location, "one", 30) as one, writer(location, "two", 30) as two:
         for process in (one, two):
             output, errors = await asyncio.to_thread(process.communicate, timeout=50)
             assert process.returncode == 0, errors
@@ -105,13 +111,17 @@ async def test_what_one_engine_stores_another_finds_at_once(serve: Callable[...,
     assert await two.found("ana", "sail") == []
 
 
-async def test_the_file_and_new_directories_are_for_their_owner_alone(service: Service) -> None:
+def test_the_file_and_new_directories_are_for_their_owner_alone(tmp_path: Path) -> None:
     """Brief of the embedded service: file 0600, parent directories 0700."""
-    await service.sdk.add(content="x", container_tag="ana")
-    path = Path(service.engine.location)
+    path = tmp_path / "data" / "memory.db"
+    database = SQLiteDatabase(path)
+    database.open()
+    with database.write() as connection:
+        connection.execute("INSERT INTO tags (tag, created_at, updated_at) VALUES ('ana', 0, 0)")
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     for file in path.parent.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
+    database.close()
 
 
 def nonsense(path: Path) -> None:
@@ -162,9 +172,9 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
-def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_a_transaction_that_fails_leaves_nothing(location: Path | str) -> None:
     """Brief of the embedded service: all of a write or none of it."""
-    database = SQLiteDatabase(tmp_path / "memory.db")
+    database = database_at(location)
     database.open()
     with pytest.raises(RuntimeError), database.write() as connection:  # noqa: PT012
         connection.execute("INSERT INTO tags (tag, created_at, updated_at) VALUES ('ana', 0, 0)")
@@ -188,13 +198,16 @@ def test_the_path_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tm
     assert default_path() == tmp_path / ".local/share/supermemory-livekit/memory.db"
 
 
-def test_many_can_create_one_file_at_the_same_moment(tmp_path: Path) -> None:
+def test_many_can_create_one_database_at_the_same_moment(location: Path | str) -> None:
     """Brief of the embedded service: several processes on one file, from its first moment on."""
-    for attempt in range(25):
-        databases = [SQLiteDatabase(tmp_path / f"{attempt}.db") for _ in range(4)]
+    several = (
+        [location.with_name(f"{number}.db") for number in range(25)] if isinstance(location, Path) else None
+    )
+    for place in several or [location]:
+        databases = [database_at(place) for _ in range(4)]
         start = threading.Barrier(len(databases))
 
-        def opened(database: SQLiteDatabase, start: threading.Barrier = start) -> None:
+        def opened(database: Database, start: threading.Barrier = start) -> None:
             start.wait(10)
             database.open()
 

@@ -12,6 +12,8 @@ from supermemory import AsyncSupermemory, ConflictError, NotFoundError
 
 from .support import Service, call
 
+DATABASES = ("sqlite", "postgresql")
+
 A = call("C: I moved to Porto.", "A: Noted.")
 B = call("C: My dog is Rex.", "A: Good dog.", minute=1)
 

@@ -13,6 +13,8 @@ from supermemory_livekit.retrieval import load_embedder
 
 from .support import Scripted, Service, call, word_model
 
+DATABASES = ("sqlite", "postgresql")
+
 SAID = datetime(2026, 11, 1, 10, 0, tzinfo=timezone.utc)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .support import Service, call
 
+DATABASES = ("sqlite", "postgresql")
+
 
 async def test_a_forgotten_fact_is_not_found_in_the_note_that_stored_it(service: Service) -> None:
     """Specification: `forget` forgets one fact. The note that the tool `remember` stored is that fact."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -13,11 +12,13 @@ from typing import Any
 from supermemory_livekit.local import Engine, open_local
 from supermemory_livekit.local.extraction import Changes, ExtractionFailed, Fact
 from supermemory_livekit.local.jobs import JobQueue
-from supermemory_livekit.local.sqlite import SQLiteDatabase
+from supermemory_livekit.local.location import database_at
 from supermemory_livekit.local.storage import Storage
 from supermemory_livekit.local.texts import now_ms
 
-from .support import Held, KeepEverything, Scripted, Service, call
+from .support import Held, KeepEverything, Scripted, Service, call, execute
+
+DATABASES = ("sqlite", "postgresql")
 
 SAID = datetime(2026, 11, 1, 10, 0, tzinfo=timezone.utc)
 
@@ -141,11 +142,9 @@ async def test_work_that_fails_is_tried_again_and_nothing_is_lost(serve: Callabl
     await service.settled()
     assert (await service.sdk.documents.get("c")).dreaming_status == "dreaming"
     assert await service.found("ana", "tea")
-    with sqlite3.connect(
-        service.engine.location
-    ) as connection:  # as if the pause before the next attempt were over
-        connection.execute("UPDATE jobs SET due_at=0")
-    connection.close()
+    execute(
+        service.engine.location, "UPDATE jobs SET due_at=0"
+    )  # as if the pause before the next attempt were over
     await service.settled()
     assert await service.profile("ana") == ["[2026-11-01] Likes tea."]
 
@@ -171,18 +170,14 @@ async def test_work_of_a_process_that_died_is_taken_over_when_its_lease_runs_out
     await first.sdk.add(content=call("C: I sail."), container_tag="ana", custom_id="c")
     await first.settled()
     await first.sdk.close()
-    with sqlite3.connect(
-        first.engine.location
-    ) as connection:  # what a process killed while working leaves behind
-        leased = "UPDATE jobs SET due_at=0, owner='dead', lease_until=?"
-        connection.execute(leased, (now_ms() + 3_600_000,))
+    # What a process killed while working leaves behind.
+    leased = "UPDATE jobs SET due_at=0, owner='dead', lease_until=:until"
+    execute(first.engine.location, leased, until=now_ms() + 3_600_000)
     second = serve()
     await second.engine.start()
     await second.settled()
     assert (await second.sdk.documents.get("c")).dreaming_status == "dreaming"
-    with connection:
-        connection.execute("UPDATE jobs SET lease_until=?", (now_ms() - 1,))
-    connection.close()
+    execute(first.engine.location, "UPDATE jobs SET lease_until=:until", until=now_ms() - 1)
     await second.settled()
     assert await second.profile("ana") == ["[2026-11-01] I sail."]
 
@@ -193,9 +188,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(serve: Callable[...,
     slow = serve(extractor=held, lease=3600)
     await slow.sdk.add(content=call("C: from the slow one"), container_tag="ana", dreaming="instant")
     await held.until_entered()
-    with sqlite3.connect(slow.engine.location) as connection:
-        connection.execute("UPDATE jobs SET lease_until=0")
-    connection.close()
+    execute(slow.engine.location, "UPDATE jobs SET lease_until=0")
     quick = serve(extractor=Scripted([Changes(add=(Fact("from the quick one", False, SAID),))]))
     await quick.engine.start()
     await quick.settled()
@@ -204,9 +197,9 @@ async def test_a_process_that_lost_its_lease_writes_nothing(serve: Callable[...,
     assert await quick.profile("ana") == ["[2026-11-01] from the quick one"]
 
 
-def test_many_workers_never_hold_one_job_at_once(tmp_path: Path) -> None:
+def test_many_workers_never_hold_one_job_at_once(location: Path | str) -> None:
     """Brief of the embedded service: two processes never process the same job at once."""
-    databases = [SQLiteDatabase(tmp_path / "memory.db") for _ in range(4)]
+    databases = [database_at(location) for _ in range(4)]
     for database in databases:
         database.open()
     storage = Storage(databases[0])
@@ -230,10 +223,10 @@ def test_many_workers_never_hold_one_job_at_once(tmp_path: Path) -> None:
         database.close()
 
 
-async def test_closing_gives_due_work_a_moment(tmp_path: Path) -> None:
+async def test_closing_gives_due_work_a_moment(location: Path | str) -> None:
     """Brief of the embedded service: aclose drains pending instant ingest."""
     for _ in range(2):
-        engine = Engine(tmp_path / "memory.db", extractor=KeepEverything(), load=lambda: None, drain=10)
+        engine = Engine(location, extractor=KeepEverything(), load=lambda: None, drain=10)
         async with open_local(engine=engine) as client:
             body: dict[str, Any] = {
                 "content": call("C: I sail."),
@@ -241,23 +234,19 @@ async def test_closing_gives_due_work_a_moment(tmp_path: Path) -> None:
                 "dreaming": "instant",
             }
             await client.post("/v3/documents", json=body)
-    with sqlite3.connect(tmp_path / "memory.db") as connection:
-        assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
-        assert connection.execute("SELECT count(*) FROM memories").fetchone() == (1,)
-    connection.close()
+    assert execute(location, "SELECT seq FROM jobs") == []
+    assert len(execute(location, "SELECT seq FROM memories")) == 1
 
 
-async def test_a_client_works_in_any_number_of_loops_and_threads(tmp_path: Path) -> None:
+async def test_a_client_works_in_any_number_of_loops_and_threads(location: Path | str) -> None:
     """Brief of the embedded service: several event loops of one process, each open_local its own engine."""
 
     async def one(number: int) -> None:
-        engine = Engine(tmp_path / "memory.db", extractor=KeepEverything(), load=lambda: None)
+        engine = Engine(location, extractor=KeepEverything(), load=lambda: None)
         async with open_local(engine=engine) as client:
             for turn in range(5):
                 body = {"content": call(f"C: {number} {turn}"), "containerTag": "ana", "dreaming": "instant"}
                 assert (await client.post("/v3/documents", json=body)).status_code == 200
 
     await asyncio.gather(*(asyncio.to_thread(lambda n=n: asyncio.run(one(n))) for n in range(4)))  # type: ignore[misc]
-    with sqlite3.connect(tmp_path / "memory.db") as connection:
-        assert connection.execute("SELECT count(*) FROM documents").fetchone() == (20,)
-    connection.close()
+    assert len(execute(location, "SELECT seq FROM documents")) == 20

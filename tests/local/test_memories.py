@@ -13,6 +13,8 @@ from supermemory_livekit.local.extraction import Changes, Fact
 
 from .support import Scripted, Service, call
 
+DATABASES = ("sqlite", "postgresql")
+
 SAID = datetime(2026, 11, 1, 10, 0, tzinfo=timezone.utc)
 
 

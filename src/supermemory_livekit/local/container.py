@@ -208,11 +208,11 @@ class Container:
         )
 
     def passages(self, since: int) -> list[StoredPassage]:
-        """What can be found and changed after that version."""
+        """What can be found and changed after that version, of each kind in the order it was stored."""
         rows = self._all(
-            f"""SELECT 'memory' AS kind, id, text, at, forget_after, vector, vector_model FROM memories
+            f"""SELECT 'memory' AS kind, seq, id, text, at, forget_after, vector, vector_model FROM memories
             WHERE tag_id=:tag_id AND changed>:since AND {LIVE}
-            UNION ALL SELECT 'chunk', id, text, at, NULL, vector, vector_model FROM chunks
+            UNION ALL SELECT 'chunk', seq, id, text, at, NULL, vector, vector_model FROM chunks
             WHERE tag_id=:tag_id AND changed>:since""",  # noqa: S608
             {"since": since, "now": now_ms()},
         )
@@ -226,7 +226,7 @@ class Container:
                 vector=None if row["vector"] is None else self._connection.vector(row["vector"]),
                 vector_model=row["vector_model"],
             )
-            for row in rows
+            for row in sorted(rows, key=lambda row: (row["kind"], row["seq"]))
         ]
 
     def unembedded(self, model_id: str, limit: int) -> list[Unembedded]:

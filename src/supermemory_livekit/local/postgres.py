@@ -1,0 +1,348 @@
+"""A PostgreSQL database with pgvector, for several servers that keep the same callers.
+
+Readers have snapshots (`REPEATABLE READ`). Writers under one tag come one after another, since each begins
+by writing the tag's row; writers under different tags do not wait for each other. Connections come from a
+small pool, are tried before they are used, and give up on what takes too long.
+
+Everything lies in a schema of its own, `supermemory` unless the address says `?schema=NAME`, so that the
+database may be shared with the rest of an application.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import parse_qsl, quote, urlencode
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from pgvector.psycopg import register_vector
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool
+from typing_extensions import LiteralString
+
+from .database import StorageError, StorageUnavailable, Values
+
+__all__ = ["PostgresDatabase"]
+
+_SCHEMA = "supermemory"
+
+_MIGRATIONS = (
+    # 1: the first format.
+    """
+CREATE TABLE tags (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  tag text NOT NULL UNIQUE,
+  version bigint NOT NULL DEFAULT 0,     -- grows with every change below this tag
+  entity_context text,
+  created_at bigint NOT NULL,            -- all times: milliseconds since 1970, UTC
+  updated_at bigint NOT NULL
+);
+CREATE TABLE documents (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text NOT NULL UNIQUE,
+  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  custom_id text,
+  content text NOT NULL,
+  metadata text NOT NULL,                -- a JSON object
+  task_type text NOT NULL,
+  filepath text,
+  dated_at bigint,                       -- when its content is from, if the client said so
+  dreamed bigint NOT NULL DEFAULT 0,     -- so many characters of the content have become memories
+  epoch bigint NOT NULL DEFAULT 0,       -- grows when the content is replaced, not when it is appended to
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  UNIQUE (tag_id, custom_id)
+);
+CREATE INDEX documents_by_custom_id ON documents (custom_id);
+CREATE TABLE chunks (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text NOT NULL UNIQUE,
+  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  document_seq bigint NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
+  start bigint NOT NULL,                 -- characters [start, stop) of the content
+  stop bigint NOT NULL,
+  text text NOT NULL,
+  at bigint NOT NULL,
+  vector vector,
+  vector_model text,
+  changed bigint NOT NULL                -- the tag's version that changed this row last
+);
+CREATE INDEX chunks_by_tag ON chunks (tag_id, changed);
+CREATE INDEX chunks_by_document ON chunks (document_seq, start);
+CREATE INDEX chunks_by_model ON chunks (tag_id, vector_model);
+CREATE TABLE memories (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text NOT NULL UNIQUE,
+  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  text text NOT NULL,
+  norm text NOT NULL,                    -- two texts with the same norm are the same fact
+  static bigint NOT NULL,                -- 0 or 1, as in the SQLite file
+  metadata text NOT NULL,
+  at bigint NOT NULL,                    -- when it was said last
+  version bigint NOT NULL,
+  parent_id text,
+  root_id text,
+  latest bigint NOT NULL,
+  forgotten_at bigint,
+  forget_reason text,
+  forget_after bigint,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  vector vector,
+  vector_model text,
+  changed bigint NOT NULL
+);
+CREATE INDEX memories_by_tag ON memories (tag_id, changed);
+CREATE INDEX memories_by_age ON memories (tag_id, latest, static, at, seq);
+-- By its hash: a fact may be longer than an entry of a B-tree can be.
+CREATE INDEX memories_by_norm ON memories USING hash (norm);
+CREATE INDEX memories_by_parent ON memories (parent_id);
+CREATE INDEX memories_by_model ON memories (tag_id, vector_model);
+CREATE TABLE sources (
+  memory_seq bigint NOT NULL REFERENCES memories(seq) ON DELETE CASCADE,
+  document_seq bigint NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
+  PRIMARY KEY (memory_seq, document_seq)
+);
+CREATE INDEX sources_by_document ON sources (document_seq);
+CREATE TABLE jobs (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  kind text NOT NULL,                    -- 'embed' (one per tag) or 'dream' (one per document)
+  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
+  document_seq bigint NOT NULL,          -- 0 for 'embed'
+  due_at bigint NOT NULL,
+  generation bigint NOT NULL DEFAULT 0,  -- grows when more work arrives, also while the job is being done
+  attempts bigint NOT NULL DEFAULT 0,
+  owner text,
+  lease_until bigint NOT NULL DEFAULT 0,
+  UNIQUE (kind, tag_id, document_seq)
+);
+CREATE INDEX jobs_by_due ON jobs (due_at);
+""",
+)
+"""What brings a schema from each format to the next. A new format is added at the end; none is ever changed."""
+
+_CONNECTIONS = 8
+"""Most connections of one process: more than the engine has threads."""
+_CONNECT_TIMEOUT = 5
+"""Seconds a transaction waits for a connection, and a connection for the server."""
+_SETTINGS = {
+    "statement_timeout": "15s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "60s",
+    "application_name": "supermemory-livekit",
+}
+_MIGRATION_PATIENCE = "60s"
+"""How long a server that starts waits for another that is just bringing the schema up to date."""
+
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+
+_Rows = psycopg.Connection[DictRow]
+
+
+class _Connection:
+    """`database.Connection` on one connection of the pool."""
+
+    def __init__(self, connection: _Rows) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Values | None = None) -> Sequence[DictRow]:
+        cursor = self._connection.execute(_translated(statement), _adapted(values or {}), binary=True)
+        return cursor.fetchall() if cursor.description is not None else ()
+
+    def execute_many(self, statement: str, values: Sequence[Values]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(statement), [_adapted(row) for row in values])
+
+    def vector(self, stored: Any) -> NDArray[np.float32]:
+        return cast(NDArray[np.float32], stored.to_numpy().astype(np.float32))
+
+
+class PostgresDatabase:
+    """`database.Database` on a PostgreSQL server."""
+
+    def __init__(self, address: str) -> None:
+        """`address`: `postgresql://[user[:password]@]host[:port]/name[?schema=NAME&…]`, else as libpq reads it.
+
+        Does no I/O. Raises `StorageError` when it cannot be read.
+        """
+        self._address, self.schema = _without_schema(address)
+        try:
+            parts = conninfo_to_dict(self._address)
+        except psycopg.Error:
+            # Without the reason: it quotes the address, which may hold a password.
+            raise StorageError("The PostgreSQL address cannot be read") from None
+        host = parts.get("host") or "localhost"
+        port = f":{parts['port']}" if parts.get("port") else ""
+        self._name = f"PostgreSQL {host}{port}/{parts.get('dbname') or ''}, schema {self.schema}"
+        self._lock_name = f"supermemory-livekit:{self.schema}"
+        self._search_path = ""
+        self._pool: ConnectionPool[_Rows] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def open(self) -> None:
+        try:
+            with _Rows.connect(
+                self._address, connect_timeout=_CONNECT_TIMEOUT, row_factory=dict_row
+            ) as connection:
+                self._prepare(connection)
+        except psycopg.OperationalError as error:
+            # Nothing of a caller has been sent yet, and libpq's reasons hold no password.
+            reason = str(error).partition("\n")[0]
+            raise StorageError(f"The PostgreSQL database cannot be opened: {reason}") from None
+        except psycopg.Error as error:
+            raise StorageError(f"The PostgreSQL database cannot be used ({_kind(error)})") from None
+        self._pool = ConnectionPool(
+            self._address,
+            connection_class=_Rows,
+            kwargs={
+                "autocommit": True,  # transactions are begun by hand, since reading and writing differ
+                "row_factory": dict_row,
+                "connect_timeout": _CONNECT_TIMEOUT,
+            },
+            min_size=1,
+            max_size=_CONNECTIONS,
+            timeout=_CONNECT_TIMEOUT,
+            configure=self._configure,
+            check=ConnectionPool[_Rows].check_connection,
+            open=True,
+        )
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+
+    @contextmanager
+    def read(self) -> Generator[_Connection]:
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Generator[_Connection]:
+        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as connection:
+            yield connection
+
+    @contextmanager
+    def write_alone(self) -> Generator[_Connection]:
+        with self.write() as connection:
+            connection.execute(_LOCK, {"name": self._lock_name})
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: LiteralString) -> Generator[_Connection]:
+        if self._pool is None or self._pool.closed:
+            raise StorageError("The PostgreSQL database is closed")
+        try:
+            # The pool commits what ends well, and takes back or drops a connection on which something failed.
+            with self._pool.connection() as connection:
+                connection.execute(begin)
+                yield _Connection(connection)
+        except psycopg.Error as error:
+            # Not chained: the server's messages quote values.
+            raise StorageUnavailable(f"The PostgreSQL database cannot be used now ({_kind(error)})") from None
+
+    def _configure(self, connection: _Rows) -> None:
+        for setting, value in {**_SETTINGS, "search_path": self._search_path}.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
+        register_vector(connection)
+
+    def _prepare(self, connection: _Rows) -> None:
+        """In one transaction, one server at a time."""
+        connection.execute("SELECT set_config('lock_timeout', %s, true)", (_MIGRATION_PATIENCE,))
+        connection.execute(_translated(_LOCK), {"name": self._lock_name})
+        # Before our schema is on the search path, so that the extension outlives it.
+        extension = _vector_schema(connection)
+        schema = sql.Identifier(self.schema)
+        self._search_path = sql.SQL(", ").join([schema, sql.Identifier(extension)]).as_string(connection)
+        exists = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname=%s", (self.schema,)).fetchone()
+        if exists is None:
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+        connection.execute("SELECT set_config('search_path', %s, true)", (self._search_path,))
+        version = self._format(connection)
+        for statements in _MIGRATIONS[version:]:
+            connection.execute(statements.encode())
+        if version < len(_MIGRATIONS):
+            connection.execute("UPDATE supermemory_format SET version=%s", (len(_MIGRATIONS),))
+
+    def _format(self, connection: _Rows) -> int:
+        """The format's number: 0 for a schema that is empty. Raises `StorageError` for what is not ours or newer."""
+        rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname=%s", (self.schema,))
+        tables = {row["tablename"] for row in rows}
+        if not tables:
+            connection.execute("CREATE TABLE supermemory_format (version bigint NOT NULL)")
+            connection.execute("INSERT INTO supermemory_format VALUES (0)")
+            return 0
+        if "supermemory_format" not in tables:
+            raise StorageError(
+                "The PostgreSQL schema belongs to another program; name another with ?schema=NAME"
+            )
+        row = connection.execute("SELECT version FROM supermemory_format").fetchone()
+        version = int(row["version"]) if row is not None else 0
+        if version > len(_MIGRATIONS):
+            raise StorageError(
+                f"The PostgreSQL schema was written by a newer version (its format is {version}, this one"
+                f" knows {len(_MIGRATIONS)})"
+            )
+        return version
+
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"
+
+
+def _vector_schema(connection: _Rows) -> str:
+    """Where the extension pgvector is, which is created if need be."""
+    where = """SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid=extnamespace
+        WHERE extname='vector'"""
+    row = connection.execute(where).fetchone()
+    if row is None:
+        try:
+            connection.execute("CREATE EXTENSION vector")
+        except psycopg.Error:
+            raise StorageError(
+                "The PostgreSQL server lacks the extension pgvector, or this user may not create it:"
+                " install it, and have an administrator run CREATE EXTENSION vector in the database"
+            ) from None
+        row = connection.execute(where).fetchone()
+    assert row is not None
+    return str(row["nspname"])
+
+
+def _without_schema(address: str) -> tuple[str, str]:
+    """The address as libpq takes it, and the schema it names besides."""
+    base, _, query = address.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    schemas = [value for name, value in given if name == "schema" and value]
+    # As libpq reads it: a blank is written %20, never +.
+    rest = urlencode([pair for pair in given if pair[0] != "schema"], quote_via=quote)
+    return f"{base}?{rest}" if rest else base, schemas[-1] if schemas else _SCHEMA
+
+
+@lru_cache(maxsize=512)
+def _translated(statement: str) -> bytes:
+    return _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%")).encode()
+
+
+def _adapted(values: Values) -> Mapping[str, object]:
+    return {name: _adapted_value(value) for name, value in values.items()}
+
+
+def _adapted_value(value: object) -> object:
+    if isinstance(value, str):
+        # The one character that PostgreSQL cannot store.
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(value, list):
+        return [_adapted_value(item) for item in cast("list[object]", value)]
+    return value
+
+
+def _kind(error: psycopg.Error) -> str:
+    return error.sqlstate or type(error).__name__
