@@ -1,7 +1,11 @@
 """Memory for LiveKit voice agents, kept in Supermemory: a caller who rings back is remembered."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ._version import __version__
-from .agent import SupermemoryAgent
 from .errors import (
     AccessDenied,
     ConfigurationError,
@@ -15,8 +19,11 @@ from .errors import (
     ServiceUnavailable,
     SupermemoryLiveKitError,
 )
-from .memory import SupermemoryLiveKit
 from .params import InputParams
+
+if TYPE_CHECKING:
+    from .agent import SupermemoryAgent
+    from .memory import SupermemoryLiveKit
 
 __all__ = [
     "AccessDenied",
@@ -35,3 +42,18 @@ __all__ = [
     "SupermemoryLiveKitError",
     "__version__",
 ]
+
+_NEED_LIVEKIT = {"SupermemoryAgent": ".agent", "SupermemoryLiveKit": ".memory"}
+"""Imported when they are asked for: LiveKit takes seconds to import, and the commands do without it."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _NEED_LIVEKIT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_NEED_LIVEKIT[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

