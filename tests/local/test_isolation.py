@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from supermemory_livekit.local import app
 
-from .support import Service
+from .support import Service, call
 
 SECRET = "The vault code is 88213"
 READS: list[tuple[str, str, dict[str, Any]]] = [
@@ -115,15 +117,159 @@ async def test_one_tag_in_a_list_is_accepted(http: httpx.AsyncClient) -> None:
     assert answer.status_code == 200
 
 
-def test_every_route_of_the_service_is_listed_here() -> None:
+TAG, KEY, MEMORY, TEXT = "{tag}", "{key}", "{memory}", "{text}"
+"""Stand in a request for the intruder's tag, and for ids and the words of somebody else."""
+
+# Every route that names a tag, with everything it can be asked for.
+TAGGED: list[tuple[str, str, dict[str, Any] | None]] = [
+    ("POST", "/v3/documents", {"containerTag": TAG, "customId": KEY, "content": "Something else"}),
+    ("POST", "/v3/documents/batch", {"containerTag": TAG, "documents": [{"content": "x", "customId": KEY}]}),
+    ("POST", "/v3/documents/list", {"containerTags": [TAG], "includeContent": True}),
+    ("DELETE", "/v3/documents/bulk", {"containerTags": [TAG]}),
+    ("GET", "/v3/documents/processing?containerTags={tag}", None),
+    ("PATCH", "/v3/documents/{key}", {"containerTag": TAG, "content": "Something else"}),
+    ("POST", "/v3/search", {"containerTag": TAG, "q": TEXT, "docId": KEY, "includeFullDocs": True}),
+    ("GET", "/v3/container-tags/{tag}", None),
+    ("PATCH", "/v3/container-tags/{tag}", {"entityContext": "x"}),
+    ("DELETE", "/v3/container-tags/{tag}", None),
+    ("POST", "/v4/profile", {"containerTag": TAG, "q": TEXT, "threshold": 0}),
+    (
+        "POST",
+        "/v4/search",
+        {
+            "containerTag": TAG,
+            "q": TEXT,
+            "threshold": 0,
+            "searchMode": "hybrid",
+            "include": {
+                "documents": True,
+                "relatedMemories": True,
+                "forgottenMemories": True,
+                "chunks": True,
+            },
+        },
+    ),
+    ("POST", "/v4/memories", {"containerTag": TAG, "memories": [{"content": "Something else"}]}),
+    ("DELETE", "/v4/memories", {"containerTag": TAG, "id": MEMORY}),
+    ("DELETE", "/v4/memories", {"containerTag": TAG, "content": TEXT}),
+    ("PATCH", "/v4/memories", {"containerTag": TAG, "id": MEMORY, "newContent": "x"}),
+    ("POST", "/v4/memories/list", {"containerTags": [TAG]}),
+    ("POST", "/v4/memories/forget-matching", {"containerTag": TAG, "query": TEXT, "threshold": 0}),
+    ("POST", "/v4/memories/forget-matching", {"containerTag": TAG, "ids": [MEMORY]}),
+    (
+        "POST",
+        "/v4/conversations",
+        {"containerTags": [TAG], "conversationId": KEY, "messages": [{"role": "user", "content": "x"}]},
+    ),
+    ("POST", "/ns/{tag}/document", {"id": KEY, "content": "Something else"}),
+    ("DELETE", "/ns/{tag}/document", {"ids": [KEY]}),
+    ("POST", "/ns/{tag}/document/batch", {"documents": [{"id": KEY, "content": "Something else"}]}),
+    ("GET", "/ns/{tag}/document/{key}?include=chunks,memories", None),
+    ("PATCH", "/ns/{tag}/document/{key}", {"content": "Something else"}),
+    (
+        "POST",
+        "/ns/{tag}/search",
+        {"query": TEXT, "threshold": 0, "include": {"documents": True, "related": True, "forgotten": True}},
+    ),
+    ("POST", "/ns/{tag}/profile", None),
+    ("DELETE", "/ns/{tag}/memories", {"ids": [MEMORY]}),
+    ("DELETE", "/ns/{tag}/memories/semantic", {"query": TEXT, "dryRun": False}),
+    ("GET", "/ns/{tag}/memories/{memory}?include=related,documents", None),
+    ("POST", "/ns/{tag}/list/documents/memory-counts", {"ids": [KEY]}),
+    ("POST", "/ns/{tag}/list/documents", {"include": {"content": True, "forgotten": True}}),
+    ("POST", "/ns/{tag}/list/chunks", {}),
+    ("POST", "/ns/{tag}/list/memories", {"include": {"forgotten": True}}),
+    ("GET", "/ns/{tag}", None),
+    ("PATCH", "/ns/{tag}", {"supportingContext": "x"}),
+    ("DELETE", "/ns/{tag}", None),
+]
+UNTAGGED = {
+    # Tell nothing that was stored.
+    ("GET", "/"),
+    ("GET", "/health"),
+    # Name a document by its id alone: whoever holds the key of the service may do that, as in the API.
+    ("GET", "/v3/documents/{id:path}/chunks"),
+    ("GET", "/v3/documents/{id:path}"),
+    ("DELETE", "/v3/documents/{id:path}"),
+    # Tell which tags there are, and how much is under each.
+    ("GET", "/v3/container-tags/list"),
+    ("GET", "/ns"),
+    ("GET", "/namespaces"),
+}
+GENERIC = {
+    "{tag}": {"{namespace}", "{tag}"},
+    "{key}": {"{id:path}"},
+    "{memory}": {"{id}"},
+    "documents": {"{type}", "documents"},
+    "chunks": {"{type}", "chunks"},
+    "memories": {"{type}", "memories"},
+}
+
+
+def served(method: str, path: str) -> set[tuple[str, str]]:
+    """The routes of the app that a request above may be for."""
+    paths = [""]
+    for part in path.partition("?")[0].split("/")[1:]:
+        paths = [f"{path}/{one}" for path in paths for one in GENERIC.get(part, {part})]
+    return {(method, path) for path in paths}
+
+
+def test_every_route_of_the_service_is_tried() -> None:
     """A new route must not escape the tests of isolation."""
-    looked_at = {path for _, path, _ in READS} | {
-        "/v3/documents",
-        "/v3/documents/batch",
-        "/v3/documents/processing",
-        "/v3/documents/bulk",
-        "/v4/memories",
-    }
-    by_id = re.compile(r"/v3/(documents|container-tags)/\{")
-    others = {path for _, path, *_ in app._ROUTES if path not in looked_at and not by_id.match(path)}  # pyright: ignore[reportPrivateUsage]
-    assert others == {"/", "/health", "/v3/container-tags/list"}
+    tried = set[tuple[str, str]]().union(*(served(method, path) for method, path, _ in TAGGED))
+    assert {(one.method, one.path) for one in app.ENDPOINTS} - tried == UNTAGGED
+
+
+async def everything(service: Service, tag: str) -> list[Any]:
+    """All that is stored under a tag, forgotten things too."""
+    body = {"include": {"content": True, "forgotten": True}}
+    answers = [
+        await service.http.post(f"/ns/{tag}/list/{kind}?limit=100", json=body if kind != "chunks" else {})
+        for kind in ("documents", "chunks", "memories")
+    ]
+    settings_of = await service.http.get(f"/ns/{tag}")
+    return [*(answer.json() for answer in answers), settings_of.json()["supportingContext"]]
+
+
+def filled(value: Any, names: dict[str, str]) -> Any:
+    """The request with the intruder's tag and the owner's ids in it."""
+    if isinstance(value, str):
+        for name, text in names.items():
+            value = value.replace(name, text)
+        return value
+    if isinstance(value, list):
+        return [filled(item, names) for item in value]
+    if isinstance(value, dict):
+        return {key: filled(item, names) for key, item in value.items()}
+    return value
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+async def test_no_route_shows_or_changes_what_is_under_another_tag(
+    data: st.DataObject, service: Service
+) -> None:
+    """Specification: memory is isolated by container tag, whatever is asked for, in whatever order."""
+    await service.sdk.add(content=SECRET, container_tag="ana", custom_id="lk-1", dreaming="instant")
+    for other in ("She has a vault", "The vault is new"):
+        await service.http.post(
+            "/v4/memories", json={"containerTag": "ana", "memories": [{"content": other}]}
+        )
+    await service.sdk.add(content=call("C: code 88213 again"), container_tag="ana", custom_id="lk-2")
+    await service.settled()
+    before = await everything(service, "ana")
+    documents, chunks, memories, _ = before
+    keys = ["lk-1", *(one["id"] for one in documents["documents"]), *(one["id"] for one in chunks["chunks"])]
+    ids = [one["id"] for one in memories["memories"]]
+    intruders = st.sampled_from(["ben", "Ana", "an", "ana:", "ana-", "anan"])
+    for request in data.draw(st.lists(st.sampled_from(TAGGED), min_size=1, max_size=12)):
+        method, path, body = request
+        key, memory = data.draw(st.sampled_from(keys)), data.draw(st.sampled_from(ids))
+        tag = data.draw(intruders)
+        names = {TAG: tag, KEY: key, MEMORY: memory, TEXT: SECRET}
+        path = filled(path, {name: quote(text, safe="") for name, text in names.items()})
+        answer = await service.http.request(method, path, json=filled(body, names))
+        assert answer.status_code in (200, 201, 400, 404, 409)
+        assert "88213" not in answer.text
+    await service.settled()
+    assert await everything(service, "ana") == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AlreadyDone", "Fault", "Missing", "Refused", "TooLarge"]
+__all__ = ["AlreadyDone", "Fault", "Missing", "Refused", "TooLarge", "Unsupported"]
 
 
 class Fault(Exception):
@@ -36,3 +36,9 @@ class AlreadyDone(Fault):
 
 class TooLarge(Fault):
     status = 413
+
+
+class Unsupported(Fault):
+    """The body is of a type that is not taken."""
+
+    status = 415

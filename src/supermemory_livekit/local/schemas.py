@@ -23,6 +23,7 @@ __all__ = [
     "BatchAdd",
     "BulkDelete",
     "Condition",
+    "Conversation",
     "CreateMemories",
     "DocumentSearch",
     "Filter",
@@ -33,11 +34,13 @@ __all__ = [
     "ListDocuments",
     "ListMemories",
     "MemorySearch",
+    "Message",
     "NewMemoryItem",
     "Profile",
     "TagQuery",
     "UpdateDocument",
     "UpdateMemory",
+    "UpdateTag",
 ]
 
 MAX_CONTENT = 1_000_000
@@ -71,7 +74,8 @@ def _moment(value: object) -> object:
         raise ValueError("must be YYYY-MM-DD or an ISO 8601 timestamp") from None
 
 
-def _count(value: object) -> object:
+def count(value: object) -> object:
+    """A whole number may come as text, or with a fraction of nothing."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -92,16 +96,18 @@ def _filter(value: object) -> object:
 Content = Annotated[str, AfterValidator(_content)]
 Moment = Annotated[int, BeforeValidator(_moment)]
 """Milliseconds since 1970; on the wire a date or a timestamp."""
-Page = Annotated[int, BeforeValidator(_count), Field(ge=1, le=1_000_000)]
+Page = Annotated[int, BeforeValidator(count), Field(ge=1, le=1_000_000)]
 
 
-class _Body(BaseModel):
+class Strict(BaseModel):
+    """Camel case on the wire; no other keys than these, no conversions, and no value repeated in an error."""
+
     model_config = ConfigDict(
         alias_generator=to_camel, extra="forbid", strict=True, frozen=True, hide_input_in_errors=True
     )
 
 
-class Condition(_Body):
+class Condition(Strict):
     """One condition on one key of the metadata."""
 
     key: str
@@ -120,11 +126,11 @@ class Condition(_Body):
         return self.ignore_case in (True, "true")
 
 
-class AllOf(_Body):
+class AllOf(Strict):
     parts: list[Filter] = Field(alias="AND")
 
 
-class AnyOf(_Body):
+class AnyOf(Strict):
     parts: list[Filter] = Field(alias="OR")
 
 
@@ -132,7 +138,7 @@ Filter = AllOf | AnyOf | Condition
 Filters = Annotated[Filter, BeforeValidator(_filter)]
 
 
-class _Tagged(_Body):
+class _Tagged(Strict):
     """A body with exactly one tag, given as `containerTag` or as a `containerTags` of one."""
 
     container_tag: Tag | None = None
@@ -150,7 +156,7 @@ class _Tagged(_Body):
         return self.container_tag or (self.container_tags or [""])[0]
 
 
-class _DocumentFields(_Body):
+class _DocumentFields(Strict):
     metadata: MetadataMap | None = None
     task_type: TaskType | None = None
     filepath: str | None = None
@@ -191,7 +197,7 @@ class BatchAdd(_DocumentFields):
         return [AddDocument.model_validate(_merged(shared, item)) for item in self.documents]
 
 
-class UpdateDocument(_Body):
+class UpdateDocument(Strict):
     """`PATCH /v3/documents/{id}`. Content replaces; a tag may be named but not changed."""
 
     content: Content | None = None
@@ -204,7 +210,7 @@ class UpdateDocument(_Body):
     filter_by_metadata: MetadataMap | None = None
 
 
-class _Listing(_Body):
+class _Listing(Strict):
     container_tags: Annotated[list[Tag], Field(min_length=1, max_length=1)]
     filters: Filters | None = None
     page: Page = 1
@@ -219,7 +225,7 @@ class ListDocuments(_Listing):
     """`POST /v3/documents/list`."""
 
     sort: Literal["createdAt", "updatedAt"] = "createdAt"
-    limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=200)] = 10
+    limit: Annotated[int, BeforeValidator(count), Field(ge=1, le=200)] = 10
     include_content: bool = False
     filepath: str | None = None
 
@@ -227,7 +233,7 @@ class ListDocuments(_Listing):
 class ListChunks(_Listing):
     """A list of v5 alone: the pieces that documents are searched by."""
 
-    limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=200)] = 10
+    limit: Annotated[int, BeforeValidator(count), Field(ge=1, le=200)] = 10
     sort: Literal["createdAt", "updatedAt", "position"] = "createdAt"
 
 
@@ -235,16 +241,16 @@ class ListMemories(_Listing):
     """`POST /v4/memories/list`."""
 
     sort: Literal["createdAt", "updatedAt"] = "createdAt"
-    limit: Annotated[int, BeforeValidator(_count), Field(ge=1, le=1100)] = 10
+    limit: Annotated[int, BeforeValidator(count), Field(ge=1, le=1100)] = 10
 
 
-class TagQuery(_Body):
+class TagQuery(Strict):
     """The query of `GET /v3/documents/processing`."""
 
     container_tags: Tag
 
 
-class BulkDelete(_Body):
+class BulkDelete(Strict):
     """`DELETE /v3/documents/bulk`."""
 
     ids: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
@@ -258,7 +264,53 @@ class BulkDelete(_Body):
         return self
 
 
-class Include(_Body):
+class UpdateTag(Strict):
+    """`PATCH /v3/container-tags/{tag}`. A tag's name and its profile buckets are not kept here."""
+
+    entity_context: EntityContext | None = None
+
+
+class TextPart(Strict):
+    type: Literal["text"]
+    text: str
+
+
+class ImageAddress(Strict):
+    url: str
+
+
+class ImagePart(Strict):
+    """Taken and not looked at."""
+
+    type: Literal["image_url"]
+    image_url: ImageAddress
+
+
+class Message(Strict):
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str | list[TextPart | ImagePart]
+    name: str | None = None
+    # In the contract's own spelling, and taken without being looked at.
+    tool_calls: list[Any] | None = Field(default=None, alias="tool_calls")
+    tool_call_id: str | None = Field(default=None, alias="tool_call_id")
+
+    @property
+    def text(self) -> str:
+        """What was said, on one line."""
+        parts = [self.content] if isinstance(self.content, str) else _texts(self.content)
+        return " ".join(" ".join(parts).split())
+
+
+class Conversation(_Tagged):
+    """`POST /v4/conversations`."""
+
+    conversation_id: CustomId
+    messages: Annotated[list[Message], Field(min_length=1)]
+    metadata: dict[str, StrictStr | bool | int | Annotated[float, Field(allow_inf_nan=False)]] | None = None
+    entity_context: EntityContext | None = None
+
+
+class Include(Strict):
     documents: bool = False
     summaries: bool = False
     related_memories: bool = False
@@ -299,7 +351,7 @@ class DocumentSearch(_Tagged):
     filepath: str | None = None
 
 
-class Profile(_Body):
+class Profile(Strict):
     """`POST /v4/profile`."""
 
     container_tag: Tag
@@ -310,12 +362,12 @@ class Profile(_Body):
     buckets: list[str] | None = None
 
 
-class TemporalContext(_Body):
+class TemporalContext(Strict):
     document_date: Moment | None = None
     event_date: list[str] | None = None
 
 
-class NewMemoryItem(_Body):
+class NewMemoryItem(Strict):
     content: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_content)]
     is_static: bool = False
     metadata: MetadataMap | None = None
@@ -324,14 +376,14 @@ class NewMemoryItem(_Body):
     temporal_context: TemporalContext | None = None
 
 
-class CreateMemories(_Body):
+class CreateMemories(Strict):
     """`POST /v4/memories`."""
 
     container_tag: Tag
     memories: Annotated[list[NewMemoryItem], Field(min_length=1, max_length=100)]
 
 
-class _OneMemory(_Body):
+class _OneMemory(Strict):
     container_tag: Tag
     id: str | None = None
     content: str | None = None
@@ -359,7 +411,7 @@ class UpdateMemory(_OneMemory):
     temporal_context: TemporalContext | None = None
 
 
-class ForgetMatching(_Body):
+class ForgetMatching(Strict):
     """`POST /v4/memories/forget-matching`."""
 
     container_tag: Tag
@@ -375,6 +427,10 @@ class ForgetMatching(_Body):
         if (self.query is None) is (self.ids is None):
             raise ValueError("exactly one of 'query' and 'ids' is required")
         return self
+
+
+def _texts(parts: list[TextPart | ImagePart]) -> list[str]:
+    return [part.text for part in parts if isinstance(part, TextPart)]
 
 
 def _merged(shared: dict[str, Any], item: BatchItem | str) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import Any
 
 from .finding import FoundDocument, Hit, ProfileLines
 from .memories import Listed, Matched
-from .records import Document, Memory, TagInfo
+from .records import Chunk, Document, Memory, TagInfo
 from .schemas import DocumentSearch, Include
 from .texts import iso, now_ms
 
 __all__ = [
+    "chunk_view",
     "created_memory_view",
     "document_view",
     "found_document_view",
@@ -60,6 +61,17 @@ def processing_view(document: Document) -> Json:
         "updatedAt": iso(document.updated_at),
         "metadata": document.metadata or None,
         "containerTags": [document.tag],
+    }
+
+
+def chunk_view(chunk: Chunk, document: Document) -> Json:
+    return {
+        "id": chunk.id,
+        "position": chunk.position,
+        "content": chunk.text,
+        "type": "text",
+        "metadata": document.metadata or None,
+        "createdAt": iso(chunk.at),
     }
 
 
