@@ -94,6 +94,7 @@ def test_livekit_is_imported_when_a_name_needs_it(wheel: Path) -> None:
     assert run(wheel, "-c", code).stdout.split() == ["False", "True", "True", "True", "False"]
 
 
+@pytest.mark.timeout(300)  # two type checkers read all of LiveKit
 def test_strict_type_checkers_accept_code_that_uses_it(wheel: Path) -> None:
     """Case P9: strict mypy and pyright on a user's code find nothing to say about this package."""
     (wheel / "user_code.py").write_text(USER_CODE, "utf-8")
