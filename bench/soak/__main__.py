@@ -81,9 +81,8 @@ class Soak:
             unsent = self._deliver() if self._size.spool else 0
             documents = read_documents(self._service.url, service_key)
         finally:
-            for worker in self._workers:
-                worker.kill()
-        self._service.stop()
+            for process in (*self._workers, self._proxy, self._service):
+                process.kill()
         return compare(spoken_turns(self._folder), documents, self._excuse()), unsent
 
     def _at_work(self) -> bool:

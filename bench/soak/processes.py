@@ -111,9 +111,6 @@ class Service:
     def kill(self) -> None:
         self._process.kill()
 
-    def stop(self) -> None:
-        self._process.terminate()
-
 
 class Proxy:
     """`bench.soak.proxy`."""
@@ -133,6 +130,9 @@ class Proxy:
     def stop(self) -> None:
         """End it; what is to be carried out late is carried out first."""
         self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
 
 
 class Worker:
