@@ -16,13 +16,15 @@ from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from .store import Hit, MemoryPage, Profile, StoredCall, StoredMemory
+from .store import DeletedTag, DocumentPage, Hit, MemoryPage, Profile, StoredCall, StoredMemory
 
 __all__ = [
     "UnreadableAnswer",
     "is_processed",
     "read_calls",
+    "read_deleted_tag",
     "read_document",
+    "read_document_page",
     "read_documents",
     "read_forgotten",
     "read_hits",
@@ -114,6 +116,7 @@ def read_memories(answer: object) -> MemoryPage:
     entries: list[StoredMemory] = []
     gone: list[str] = []
     replaced: list[str] = []
+    forgotten: list[StoredMemory] = []
     for item in items:
         identifier = _text(_field(item, "id"))
         if identifier is None:
@@ -123,38 +126,70 @@ def read_memories(answer: object) -> MemoryPage:
         expires_at = _datetime(_field(item, "forgetAfter", "forget_after"))
         expired = expires_at is not None and expires_at <= now
         text = _text(_field(item, "memory"))
-        forgotten = _field(item, "isForgotten", "is_forgotten") is True
-        if forgotten or expired or text is None or _field(item, "isLatest", "is_latest") is False:
+        if text is None:
             gone.append(identifier)
             continue
-        entries.append(
-            StoredMemory(
-                id=identifier,
-                text=text,
-                static=_field(item, "isStatic", "is_static") is True,
-                updated_at=_datetime(_field(item, "updatedAt", "updated_at")),
-                said_at=_datetime(_field(_field(item, "temporalContext"), "documentDate")),
-                expires_at=expires_at,
-                documents=tuple(
-                    document
-                    for value in _sequence(_field(item, "documentIds", "document_ids"))
-                    if (document := _text(value)) is not None
-                ),
-            )
+        memory = StoredMemory(
+            id=identifier,
+            text=text,
+            static=_field(item, "isStatic", "is_static") is True,
+            updated_at=_datetime(_field(item, "updatedAt", "updated_at")),
+            said_at=_datetime(_field(_field(item, "temporalContext"), "documentDate")),
+            expires_at=expires_at,
+            documents=tuple(
+                document
+                for value in _sequence(_field(item, "documentIds", "document_ids"))
+                if (document := _text(value)) is not None
+            ),
         )
-    pagination = _field(answer, "pagination")
-    page, pages = (
-        _count(_field(pagination, "currentPage", "current_page")),
-        _count(_field(pagination, "totalPages", "total_pages")),
-    )
-    # Without page numbers only an empty page shows the end: a service may give fewer than it was asked for.
-    more = bool(items) and (page is None or pages is None or page < pages)
+        if (
+            expired
+            or _field(item, "isForgotten", "is_forgotten") is True
+            or _field(item, "isLatest", "is_latest") is False
+        ):
+            gone.append(identifier)
+            forgotten.append(memory)
+        else:
+            entries.append(memory)
+    more, total = _paged(answer, items)
     return MemoryPage(
         entries=tuple(entries),
         gone=tuple(gone),
         replaced=tuple(replaced),
         more=more,
-        total=_count(_field(pagination, "totalItems", "total_items")),
+        total=total,
+        forgotten=tuple(forgotten),
+    )
+
+
+def read_document_page(answer: object, *, tag: str) -> DocumentPage:
+    """One page of documents, with or without contents; those that name other tags are left out."""
+    items = _listed(_field(_record(answer), "memories", "documents"))
+    more, total = _paged(answer, items)
+    entries: list[StoredCall] = []
+    for item in items:
+        identifier, text = _text(_field(item, "id")), _field(item, "content")
+        custom_id = _text(_field(item, "custom_id", "customId"))
+        if identifier is not None and _is_ours(item, tag=tag, custom_id=custom_id or ""):
+            entries.append(
+                StoredCall(
+                    id=identifier,
+                    custom_id=custom_id,
+                    text=text if isinstance(text, str) else "",
+                    processed=is_processed(item) is not False,
+                    updated_at=_datetime(_field(item, "updated_at", "updatedAt")),
+                )
+            )
+    return DocumentPage(entries=tuple(entries), more=more, total=total)
+
+
+def read_deleted_tag(answer: object) -> DeletedTag:
+    """`{"success": true, "deletedDocumentsCount": n, "deletedMemoriesCount": n}`."""
+    if _field(_record(answer), "success") is False:
+        raise UnreadableAnswer
+    return DeletedTag(
+        documents=_count(_field(answer, "deletedDocumentsCount", "deleted_documents_count")),
+        memories=_count(_field(answer, "deletedMemoriesCount", "deleted_memories_count")),
     )
 
 
@@ -181,6 +216,18 @@ def read_calls(answer: object, *, tag: str) -> list[tuple[StoredCall, bool]]:
         )
         calls.append((call, processed is not None))
     return calls
+
+
+def _paged(answer: object, items: list[object]) -> tuple[bool, int | None]:
+    """Whether there may be a further page, and how many items there are on all."""
+    pagination = _field(answer, "pagination")
+    page, pages = (
+        _count(_field(pagination, "currentPage", "current_page")),
+        _count(_field(pagination, "totalPages", "total_pages")),
+    )
+    # Without page numbers only an empty page shows the end: a service may give fewer than it was asked for.
+    more = bool(items) and (page is None or pages is None or page < pages)
+    return more, _count(_field(pagination, "totalItems", "total_items"))
 
 
 def is_processed(document: object) -> bool | None:

@@ -12,10 +12,11 @@ import inspect
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import anyio
 import httpx
@@ -37,7 +38,9 @@ from .sdk_answers import (
     UnreadableAnswer,
     is_processed,
     read_calls,
+    read_deleted_tag,
     read_document,
+    read_document_page,
     read_documents,
     read_forgotten,
     read_hits,
@@ -46,7 +49,18 @@ from .sdk_answers import (
     read_profile,
 )
 from .sdk_client import make_client
-from .store import Dreaming, Hit, MemoryPage, MemoryStore, Profile, SearchMode, StoredCall
+from .store import (
+    DeletedTag,
+    DocumentPage,
+    Dreaming,
+    Hit,
+    MemoryPage,
+    MemoryStore,
+    Profile,
+    SearchMode,
+    StoredCall,
+)
+from .unlogged import unlogged
 
 __all__ = ["SDKStore", "make_client"]
 
@@ -86,7 +100,7 @@ class SDKStore(MemoryStore):
 
     The client needs `add`, `profile`, `search.memories` and `memories.forget`; one of them missing is a
     `ConfigurationError`. With `documents.get`, `.list` and `.delete` it can also read and delete documents, with
-    the SDK's `post` also list memories.
+    the SDK's `post` also list memories, with its `delete` also delete container tags.
     `owns_client` says whether `aclose` closes it.
     """
 
@@ -105,6 +119,8 @@ class SDKStore(MemoryStore):
         self._get = _Method.optional(calls, "documents.get", "id")
         self._list = _Method.optional(calls, "documents.list", "container_tags")
         self._delete = _Method.optional(calls, "documents.delete", "id")
+        self._delete_bulk = _Method.optional(calls, "documents.delete_bulk", "ids")
+        self._send_delete = _Method.optional(calls, "delete", "path", "cast_to", "options")
         self._post = _Method.optional(calls, "post", "path", "body", "cast_to", "options")
         self._dated = True
         """False once the service has turned out to know no document dates."""
@@ -306,6 +322,69 @@ class SDKStore(MemoryStore):
             return False
         return is_processed(answer) is True
 
+    async def list_documents(
+        self, tag: str, *, page: int, limit: int, contents: bool, timeout: float
+    ) -> DocumentPage:
+        list_ = self._list
+        if list_ is None or (contents and not list_.accepts("include_content")):
+            raise NotImplementedError("this client cannot list documents")
+        options = {"include_content": True} if contents else {}
+        return await _answer(
+            "list_documents",
+            lambda: list_(
+                container_tags=[tag],
+                limit=max(1, min(limit, _LIST_LIMIT)),
+                page=page,
+                sort="updatedAt",
+                order="desc",
+                timeout=timeout,
+                **options,
+            ),
+            lambda answer: read_document_page(answer, tag=tag),
+            timeout=timeout,
+        )
+
+    async def delete_documents(self, tag: str, ids: Sequence[str], *, timeout: float) -> None:
+        del tag  # the routes name documents alone; callers pass ids that were listed under the tag
+        bulk, delete = self._delete_bulk, self._delete
+
+        async def one_by_one() -> None:
+            if delete is None:
+                raise NotImplementedError("this client cannot delete documents")
+            for identifier in ids:
+                await _unless_gone(delete(id=identifier, timeout=timeout))
+
+        async def call() -> None:
+            if bulk is None:
+                return await one_by_one()
+            try:
+                await bulk(ids=list(ids), timeout=timeout)
+            except Exception as error:
+                if _status(error) not in (404, 405):
+                    raise
+                return await one_by_one()
+
+        await _answer("delete_documents", call, _ignore, timeout=timeout, write=True)
+
+    async def delete_tag(self, tag: str, *, timeout: float) -> DeletedTag:
+        delete = self._send_delete
+        if delete is None:
+            raise NotImplementedError("this client cannot delete container tags")
+        # The SDK has no method for this route.
+        with unlogged():
+            return await _answer(
+                "delete_tag",
+                lambda: delete(
+                    path=f"/v3/container-tags/{quote(tag, safe='')}",
+                    cast_to=object,
+                    options={"timeout": timeout},
+                    timeout=timeout,
+                ),
+                read_deleted_tag,
+                timeout=timeout,
+                write=True,
+            )
+
     async def aclose(self) -> None:
         if not self._owned:
             return
@@ -402,6 +481,14 @@ async def _answer(
     except Exception as error:  # noqa: BLE001 - any client may stand behind this
         # The cause is cut off because its text may quote the request or the answer.
         raise _translated(operation, error, write=write) from None
+
+
+async def _unless_gone(deletion: Awaitable[object]) -> None:
+    try:
+        await deletion
+    except Exception as error:
+        if _status(error) != 404:
+            raise
 
 
 def _translated(operation: str, error: Exception, *, write: bool) -> ServiceError:

@@ -10,11 +10,14 @@ whether somebody is waiting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 __all__ = [
+    "DeletedTag",
+    "DocumentPage",
     "Dreaming",
     "Hit",
     "MemoryPage",
@@ -90,6 +93,8 @@ class MemoryPage:
     """There may be a further page."""
     total: int | None = None
     """How many memories there are on all pages, those of `gone` included, if the service tells."""
+    forgotten: tuple[StoredMemory, ...] = ()
+    """Those of `gone` whose text the service still tells."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,26 @@ class StoredCall:
     """The service has made memories of all of it."""
     updated_at: datetime | None = None
     """When the service last changed it, with time zone."""
+
+
+@dataclass(frozen=True)
+class DocumentPage:
+    """One page of a caller's stored texts, those changed last first."""
+
+    entries: tuple[StoredCall, ...] = ()
+    """Without contents `text` is empty."""
+    more: bool = False
+    """There may be a further page."""
+    total: int | None = None
+    """How many there are on all pages, if the service tells."""
+
+
+@dataclass(frozen=True)
+class DeletedTag:
+    """What went with a container tag; None where the service does not tell."""
+
+    documents: int | None = None
+    memories: int | None = None
 
 
 class MemoryStore(Protocol):
@@ -170,6 +195,30 @@ class MemoryStore(Protocol):
         """The last `limit` stored texts with their contents, those changed last first.
 
         Raises `NotImplementedError` when the client cannot list documents.
+        """
+        raise NotImplementedError
+
+    async def list_documents(
+        self, tag: str, *, page: int, limit: int, contents: bool, timeout: float
+    ) -> DocumentPage:
+        """One page, counted from 1, of at most `limit` stored texts, those changed last first.
+
+        Services take at most 100 per page. Raises `NotImplementedError` when the client cannot list documents.
+        """
+        raise NotImplementedError
+
+    async def delete_documents(self, tag: str, ids: Sequence[str], *, timeout: float) -> None:
+        """Delete documents, and what is known from them alone. `ids` are the service's own, at most 100.
+
+        Those that are gone already are no error. Raises `NotImplementedError` when the client cannot delete documents.
+        """
+        raise NotImplementedError
+
+    async def delete_tag(self, tag: str, *, timeout: float) -> DeletedTag:
+        """Delete everything under the tag, and the tag, in one request.
+
+        Raises `AccessDenied` for keys that may not do so, and `NotFound` when there is no such tag. Raises
+        `NotImplementedError` when the client cannot delete tags.
         """
         raise NotImplementedError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
@@ -14,6 +14,8 @@ from typing_extensions import assert_never
 
 from supermemory_livekit.errors import Conflict, NotFound, PaymentRequired, ServiceTimeout
 from supermemory_livekit.store import (
+    DeletedTag,
+    DocumentPage,
     Dreaming,
     Hit,
     MemoryPage,
@@ -31,11 +33,24 @@ __all__ = ["Operation", "ScriptedStore", "StoreCall"]
 T = TypeVar("T")
 
 Operation = Literal[
-    "profile", "search", "append", "read", "remember", "unremember", "forget", "memories", "latest_calls"
+    "profile",
+    "search",
+    "append",
+    "read",
+    "remember",
+    "unremember",
+    "forget",
+    "memories",
+    "latest_calls",
+    "list_documents",
+    "delete_documents",
+    "delete_tag",
 ]
 """The operations of a `MemoryStore`."""
 
-_WRITES: frozenset[str] = frozenset({"append", "remember", "unremember", "forget"})
+_WRITES: frozenset[str] = frozenset(
+    {"append", "remember", "unremember", "forget", "delete_documents", "delete_tag"}
+)
 
 
 @dataclass
@@ -80,6 +95,7 @@ class ScriptedStore(MemoryStore):
     - `search` answers from `hits[tag]` and from remembered facts, best first;
     - `append` joins deltas with a line break, see `document`; `read` returns the whole;
     - `remember` keeps a fact with a memory id of its own, `forget` and `unremember` take it away again;
+    - `list_documents` lists what was appended and remembered, `delete_documents` deletes it, `delete_tag` all of a tag;
     - `memories` lists remembered facts, `stored[tag]` and the memories of `hits[tag]`, `latest_calls` the documents,
       whose memories are not made yet unless their custom id is in `processed`.
 
@@ -303,6 +319,52 @@ class ScriptedStore(MemoryStore):
             ]
 
         return await self._call("latest_calls", tag, timeout, {"limit": limit}, work)
+
+    async def list_documents(
+        self, tag: str, *, page: int, limit: int, contents: bool, timeout: float
+    ) -> DocumentPage:
+        def work() -> DocumentPage:
+            self._check_lists()
+            kept = self._tags[tag] if tag in self._tags else _Tag()
+            listed = [
+                StoredCall(kept.ids[name], name, text if contents else "", processed=name in self.processed)
+                for name, text in kept.documents.items()
+            ]
+            listed += [
+                StoredCall(memory.document, None, memory.text if contents else "", processed=True)
+                for memory in kept.memories
+                if not memory.forgotten
+            ]
+            first = (page - 1) * limit
+            return DocumentPage(
+                entries=tuple(listed[::-1][first : first + limit]),
+                more=first + limit < len(listed),
+                total=len(listed),
+            )
+
+        arguments = {"page": page, "limit": limit, "contents": contents}
+        return await self._call("list_documents", tag, timeout, arguments, work)
+
+    async def delete_documents(self, tag: str, ids: Sequence[str], *, timeout: float) -> None:
+        def work() -> None:
+            kept = self._tags[tag]
+            gone = [name for name, identifier in kept.ids.items() if identifier in ids]
+            for name in gone:
+                del kept.documents[name], kept.ids[name]
+            kept.memories[:] = [memory for memory in kept.memories if memory.document not in ids]
+
+        await self._call("delete_documents", tag, timeout, {"ids": list(ids)}, work)
+
+    async def delete_tag(self, tag: str, *, timeout: float) -> DeletedTag:
+        def work() -> DeletedTag:
+            if tag not in self._tags and tag not in self.hits and tag not in self.profiles:
+                raise NotFound("delete_tag answered 404", status=404)
+            kept = self._tags.pop(tag, _Tag())
+            memories = len(kept.memories) + len(self.stored.pop(tag, ())) + len(self.hits.pop(tag, ()))
+            self.profiles.pop(tag, None)
+            return DeletedTag(documents=len(kept.documents) + len(kept.memories), memories=memories)
+
+        return await self._call("delete_tag", tag, timeout, {}, work)
 
     async def aclose(self) -> None:
         self.closed += 1
