@@ -77,10 +77,11 @@ class SpoolFile:
         return file
 
     def adopt(self, left: Left) -> None:
-        """Go on with what a dead process left in this file."""
-        self._append(b"\n")  # a torn last line must not swallow the first record that is added
-        self._open = dict.fromkeys(keys_of(left.pieces), b"")
-        self._kept = bool(left.unscoped or left.refused)
+        """Go on with what a dead process left in this file; one of another format stays as it is."""
+        self._kept = bool(left.unscoped or left.refused) or not left.known
+        if left.known:
+            self._append(b"\n")  # a torn last line must not swallow the first record that is added
+            self._open = dict.fromkeys(keys_of(left.pieces), b"")
 
     @property
     def path(self) -> Path:
@@ -202,13 +203,10 @@ def take_over(path: Path) -> tuple[SpoolFile, Left] | None:
             return None
         left = read_records(os.pread(fd, about.st_size, 0))
         file = SpoolFile(path, fd, about.st_size, last_lived=about.st_mtime)
-        if not left.known:
-            file._kept = True
-        elif time.time() - about.st_mtime > MAX_AGE:
+        if left.known and time.time() - about.st_mtime > MAX_AGE:
             logger.warning("A spool file that nobody could deliver for a week is deleted")
             left = Left()
-        else:
-            file.adopt(left)
+        file.adopt(left)
         taken = True
         return file, left
     except OSError:

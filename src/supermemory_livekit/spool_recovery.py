@@ -147,8 +147,8 @@ class _Leftovers:
             error = await file.attempt()
             if file.delivered > before:
                 self._give_up_refused(before=file)
-            stamps = [writer.last for writer in file.writers if writer.last is not None]
-            self.last = max([*stamps, *([self.last] if self.last else [])], default=None)
+            known = [*(writer.last for writer in file.writers), self.last]
+            self.last = max((stamp for stamp in known if stamp is not None), default=None)
             if error is None:
                 file.close()
                 self._open.remove(file)
