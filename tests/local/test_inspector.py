@@ -13,8 +13,10 @@ import pytest
 
 import supermemory_livekit.local.inspector as inspector
 from supermemory_livekit.local import create_app
+from supermemory_livekit.local.engine import Operations
 from supermemory_livekit.local.extraction import Changes, Fact
 from supermemory_livekit.local.inspector import inspector_routes
+from supermemory_livekit.local.records import NewMemory
 
 from .support import Scripted, Service, call, word_model
 
@@ -276,9 +278,7 @@ async def test_memories_are_narrowed_by_state_and_by_any_text_taken_literally(pa
 
 async def test_pages_of_ten_thousand_memories_hold_each_once(page: Inspected) -> None:
     """Brief of the inspector: works with 10,000 memories (paged)."""
-    for first in range(0, 10_000, 100):
-        items = [{"content": f"Fact number {number}"} for number in range(first, first + 100)]
-        await page.api("POST", "/v4/memories", **DATA, memories=items)
+    await page.service.engine.write(ten_thousand_memories)
     seen: list[str] = []
     for number in range(1, 51):
         answer = await page.ask("memories", tag="ana", page=number, limit=200)
@@ -286,6 +286,13 @@ async def test_pages_of_ten_thousand_memories_hold_each_once(page: Inspected) ->
         seen += [memory["id"] for memory in answer["memories"]]
     assert len(seen) == len(set(seen)) == 10_000
     assert (await page.ask("memories", tag="ana", page=51, limit=200))["memories"] == []
+
+
+def ten_thousand_memories(operations: Operations) -> None:
+    """In one transaction, which takes a second instead of half a minute."""
+    with operations.storage.write("ana") as writer:
+        for number in range(10_000):
+            writer.add_memory(NewMemory(text=f"Fact number {number}", static=False, at=number))
 
 
 async def test_a_memory_shows_the_versions_before_it_and_the_turn_that_says_each(
