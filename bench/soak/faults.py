@@ -6,11 +6,14 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["HOLD", "LATEST", "NONE", "Fault", "Faults"]
+__all__ = ["HOLD", "LATEST", "NONE", "TOO_LATE", "Fault", "Faults"]
 
 LATEST = 1.5
-"""Most seconds after its client has gone that a request is still carried out. What 0005-exactly-once.md promises holds
-for somewhat longer, and a busy machine adds to it."""
+"""Most seconds after its client has gone that a request is still carried out. The writer waits for two."""
+
+TOO_LATE = 1.7
+"""Seconds after its client has gone from which a request is not carried out any more: a machine that is busy must not
+make late commits later than what is promised."""
 
 HOLD = 3.0
 """Most seconds for which a client is left without an answer before its connection breaks and the request is carried

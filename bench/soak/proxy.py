@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import random
 import signal
@@ -23,7 +24,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from .faults import Fault, Faults
+from .faults import TOO_LATE, Fault, Faults
 from .truth import tokens_in
 
 _PASSED_ON = ("authorization", "content-type", "accept")
@@ -82,19 +83,22 @@ class Proxy:
     async def _play(
         self, request: web.Request, body: bytes, fault: Fault, seen: dict[str, Any]
     ) -> web.StreamResponse:
-        await asyncio.sleep(fault.delay)
         answer: web.Response | None = None
-        if fault.commits and fault.late is None:
-            answer = await self._pass_on(request, body, seen)
-            if answer is None:
-                return self._reset(request)
         if fault.late is not None:
-            task = asyncio.ensure_future(self._pass_on_late(request, body, fault.late, dict(seen)))
+            await self._hold(request, fault.delay)
+            work = self._pass_on_late(request, body, fault.late, time.monotonic(), dict(seen))
+            task = asyncio.ensure_future(work)
             self._late.add(task)
             task.add_done_callback(self._late.discard)
+        elif fault.commits:
+            await asyncio.sleep(fault.delay)
+            # A client that has gone since makes this a late commit.
+            if _is_there(request) or time.monotonic() < seen["began"] + TOO_LATE:
+                answer = await self._pass_on(request, body, seen)
+            if answer is None:
+                return self._reset(request)
         if fault.end == "hang":
-            while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110
-                await asyncio.sleep(_LOOKS_FOR_CLIENT)
+            await self._hold(request, math.inf)
         if fault.end in ("hang", "reset"):
             return self._reset(request)
         if fault.end == "garbage":
@@ -103,8 +107,14 @@ class Proxy:
             headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
             return web.json_response({"error": "made to fail"}, status=fault.status, headers=headers)
         assert answer is not None
-        seen["answered"] = request.transport is not None and not request.transport.is_closing()
+        seen["answered"] = _is_there(request)
         return answer
+
+    async def _hold(self, request: web.Request, seconds: float) -> None:
+        """Keep the client waiting, until it goes."""
+        until = time.monotonic() + seconds
+        while _is_there(request) and (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(_LOOKS_FOR_CLIENT, left))
 
     async def _pass_on(self, request: web.Request, body: bytes, seen: dict[str, Any]) -> web.Response | None:
         """The service's answer; None when it breaks the connection, or takes none."""
@@ -122,10 +132,11 @@ class Proxy:
         return web.Response(status=answer.status, body=content, headers={"Content-Type": kind})
 
     async def _pass_on_late(
-        self, request: web.Request, body: bytes, late: float, seen: dict[str, Any]
+        self, request: web.Request, body: bytes, late: float, broke: float, seen: dict[str, Any]
     ) -> None:
-        broke = time.monotonic()
         await asyncio.sleep(late)
+        if time.monotonic() > broke + TOO_LATE:
+            return
         await self._pass_on(request, body, seen)
         self._note({**seen, "late": time.monotonic() - broke, "ended": time.monotonic()})
 
@@ -139,6 +150,10 @@ class Proxy:
 
     def _note(self, seen: dict[str, Any]) -> None:
         os.write(self._log, json.dumps(seen).encode() + b"\n")
+
+
+def _is_there(request: web.Request) -> bool:
+    return request.transport is not None and not request.transport.is_closing()
 
 
 if __name__ == "__main__":
