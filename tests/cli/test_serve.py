@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from supermemory import AsyncSupermemory, AuthenticationError
 
@@ -106,3 +107,23 @@ def test_a_taken_port_or_a_foreign_file_is_one_plain_line(tmp_path: Path) -> Non
     result = run("serve", "--port", "0", "--path", str(foreign), home=tmp_path)
     assert result.returncode == 1
     assert re.fullmatch(r"Cannot serve: .+\n", result.stderr)
+
+
+def test_without_a_key_it_says_so_and_still_keeps_others_out(tmp_path: Path) -> None:
+    """The key is switched off by name. Names that somebody made lead to this machine, and floods, are kept out."""
+    with serving(tmp_path, "--no-key", "--allow-host", "memory.test", "--rate-limit", "0.01") as (_, printed):
+        assert "none is asked for" in printed
+        assert setting(printed, "SUPERMEMORY_API_KEY") == "any"
+        url = setting(printed, "SUPERMEMORY_BASE_URL")
+        named = [httpx.get(f"{url}/ns", headers={"host": name}) for name in ("memory.test", "evil.test")]
+        assert [answer.status_code for answer in named] == [200, 403]
+        flooded = httpx.get(f"{url}/ns")
+    assert flooded.status_code == 429
+    assert 1 <= int(flooded.headers["retry-after"]) <= 100
+
+
+def test_an_open_address_without_a_key_is_refused(tmp_path: Path) -> None:
+    """Everybody on the network could read what callers said."""
+    ended = run("serve", "--no-key", "--host", "0.0.0.0", "--port", "0", home=tmp_path)
+    assert ended.returncode == 1
+    assert "loopback" in ended.stderr

@@ -109,6 +109,18 @@ def serve(
     inspector: Annotated[
         bool, typer.Option(help="A page at / that shows what is stored, and searches as they happen.")
     ] = True,
+    no_key: Annotated[
+        bool, typer.Option("--no-key", help="Ask for no key. On the loopback address alone.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another name that clients may call the server by, such as a proxy's. May be repeated."
+        ),
+    ] = None,
+    rate_limit: Annotated[
+        float, typer.Option(min=0.0, help="Requests per second of one peer; 0 sets no limit.")
+    ] = 1000.0,
 ) -> None:
     """Serve the embedded memory service to several workers on this machine.
 
@@ -125,6 +137,9 @@ def serve(
             api_key=api_key,
             dynamic_delay=dynamic_delay,
             inspector=inspector,
+            require_key=not no_key,
+            allow_hosts=allow_host or (),
+            rate=rate_limit,
         )
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -12,7 +13,7 @@ import typer
 from supermemory_livekit.local.database import StorageError
 from supermemory_livekit.local.inspector import inspector_routes
 from supermemory_livekit.local.location import default_path, locate
-from supermemory_livekit.local.server import Listening, key_path, serve
+from supermemory_livekit.local.server import DEFAULT_RATE, Listening, key_path, serve
 
 __all__ = ["run_serve"]
 
@@ -25,6 +26,9 @@ def run_serve(
     api_key: str | None,
     dynamic_delay: float,
     inspector: bool,
+    require_key: bool = True,
+    allow_hosts: Sequence[str] = (),
+    rate: float = DEFAULT_RATE,
 ) -> int:
     """Serve until told to stop. Returns the exit code: 0 after Ctrl-C or SIGTERM, 1 when it cannot start."""
     location = locate(database)
@@ -39,10 +43,13 @@ def run_serve(
             location,
             api_key,
             dynamic_delay=dynamic_delay,
+            require_key=require_key,
+            allow_hosts=allow_hosts,
+            rate=rate or None,
             announce=lambda listening: _announce(listening, key_is_new=key_is_new, inspector=inspector),
             extra_routes=inspector_routes if inspector else None,
         )
-    except StorageError as error:
+    except (StorageError, ValueError) as error:
         typer.echo(f"Cannot serve: {error}", err=True)
         return 1
     except OSError as error:
@@ -64,7 +71,10 @@ def _announce(listening: Listening, *, key_is_new: bool, inspector: bool) -> Non
     if inspector:
         typer.echo(f"Inspector:       {listening.url}/ in a browser; it asks for the key")
     typer.echo(f"Database:        {listening.database}")
-    if listening.key_file is None:
+    if listening.api_key is None:
+        shown = "any"
+        typer.echo("Key:             none is asked for; every program on this machine can read and change it")
+    elif listening.key_file is None:
         typer.echo("Key:             the one you gave")
     elif key_is_new:
         shown = listening.api_key

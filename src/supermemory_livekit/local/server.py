@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import secrets
 import socket
@@ -17,10 +18,13 @@ from .app import create_app
 from .engine import DYNAMIC_DELAY, Engine
 from .location import database_at, default_path
 
-__all__ = ["DEFAULT_PORT", "Listening", "key_path", "local_key", "serve"]
+__all__ = ["DEFAULT_PORT", "DEFAULT_RATE", "Listening", "key_path", "local_key", "serve"]
 
 DEFAULT_PORT = 6767
 """The port of Supermemory's self-hosted server."""
+
+DEFAULT_RATE = 1000.0
+"""Requests per second of one peer: more than the service can answer on two cores, so that it only stops floods."""
 
 _GRACE = 5
 
@@ -33,10 +37,10 @@ class Listening:
     """Goes into `base_url`."""
     database: str
     """The database file, or the address of the PostgreSQL database without its password."""
-    api_key: str
-    """Show it to the person who started the server, and nowhere else."""
+    api_key: str | None
+    """Show it to the person who started the server, and nowhere else. None when no key is asked for."""
     key_file: Path | None
-    """Where the key is kept; None when it was given."""
+    """Where the key is kept; None when it was given, or none is asked for."""
 
 
 def key_path(path: Path) -> Path:
@@ -70,13 +74,16 @@ def serve(
     api_key: str | None = None,
     *,
     dynamic_delay: float = DYNAMIC_DELAY,
+    require_key: bool = True,
+    allow_hosts: Sequence[str] = (),
+    rate: float | None = DEFAULT_RATE,
     announce: Callable[[Listening], None] | None = None,
     extra_routes: Callable[[Engine], Sequence[BaseRoute]] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. Blocks.
 
-    A key is always asked for: the one given, else one that is made once and kept beside the database file (with
-    PostgreSQL, where that file would be: servers that share a database are best given one). The
+    A key is asked for unless that is switched off: the one given, else one that is made once and kept beside the
+    database file (with PostgreSQL, where that file would be: servers that share a database are best given one). The
     connection is not encrypted: keep to the loopback address, or put a proxy with TLS in front.
 
     Args:
@@ -85,28 +92,49 @@ def serve(
         path: The database file, or the address of a PostgreSQL database; see `location.locate`.
         api_key: What clients must send.
         dynamic_delay: Seconds of quiet before a `dynamic` document becomes memories.
+        require_key: False asks for none, which is allowed on the loopback address alone.
+        allow_hosts: More names that clients may call the server by, such as the one of a proxy. On the loopback
+            address its own names are always allowed and others never; on any other address naming one here turns
+            the check on.
+        rate: Requests per second of one peer, of which twice as many may come at once; None sets no limit.
         announce: Called once, when connections are accepted.
         extra_routes: Gives more routes to serve behind the key.
 
     Raises:
         StorageError: The database file cannot be used.
         OSError: The address cannot be listened on, or the key cannot be kept.
+        ValueError: No key is to be asked for on an address that others can reach.
     """
+    if not (require_key or _is_loopback(host)):
+        raise ValueError("a server without a key has to listen on the loopback address")
     engine = Engine(path, dynamic_delay=dynamic_delay)
     beside = engine.location if isinstance(engine.location, Path) else default_path()
-    key = api_key or local_key(beside)
-    app = create_app(engine, api_key=key, extra_routes=extra_routes(engine) if extra_routes else ())
+    key = (api_key or local_key(beside)) if require_key else None
+    app = create_app(
+        engine,
+        api_key=key,
+        extra_routes=extra_routes(engine) if extra_routes else (),
+        hosts=_names(host, allow_hosts),
+        rate=rate,
+    )
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     listening = Listening(
         url=f"http://{shown}:{listener.getsockname()[1]}",
         database=database_at(engine.location).name,
         api_key=key,
-        key_file=None if api_key else key_path(beside),
+        key_file=None if api_key or key is None else key_path(beside),
     )
-    # No access log: paths hold custom ids and tags.
+    # No access log: paths hold custom ids and tags. No proxy headers: any client can write them, and the limits are
+    # per peer.
     config = uvicorn.Config(
-        app, access_log=False, log_level="warning", lifespan="on", timeout_graceful_shutdown=_GRACE
+        app,
+        access_log=False,
+        log_level="warning",
+        lifespan="on",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
     )
     asyncio.run(_run(engine, uvicorn.Server(config), listener, listening, announce))
 
@@ -128,6 +156,20 @@ async def _run(
     finally:
         listener.close()
         await engine.aclose()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _names(host: str, more: Sequence[str]) -> list[str] | None:
+    """What the server may be called; None for anything."""
+    if more or _is_loopback(host):
+        return ["localhost", "127.0.0.1", "::1", host, *more]
+    return None
 
 
 def _listen(host: str, port: int) -> socket.socket:
