@@ -247,6 +247,13 @@ class DocumentWriter:
         del self._waiting[: len(dropped)]
         return dropped
 
+    def drop_all(self) -> list[Turn]:
+        """Give up everything, also what was sent and not acknowledged. The writer must have been stopped."""
+        dropped = [*(line.turn for line in self._sent), *self._suspects, *self._waiting]
+        self._sent, self._suspects, self._waiting = [], [], []
+        self._due = False
+        return dropped
+
     def wake(self) -> None:
         """Write what waits now, unless a pause after a failure runs."""
         self._due = True
@@ -384,6 +391,7 @@ class DocumentWriter:
         takes a later one; while it takes none, the fault may lie elsewhere, and all of them wait as before.
         """
         lines = len(self._sent)
+        self._due = True
         self._refusals += 1
         self._refused_alone = 0
         if self._refusals < REFUSALS:
@@ -395,7 +403,6 @@ class DocumentWriter:
             return True
         self._suspects.append(self._sent.pop().turn)
         if self._waiting and len(self._suspects) < MOST_SUSPECTS:
-            self._due = True
             return True
         self._refused_alone = len(self._suspects)
         self._return_suspects()

@@ -119,11 +119,11 @@ class DyingMachine(RuleBasedStateMachine):
 
 
 TestAnyDeaths = DyingMachine.TestCase
-TestAnyDeaths.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestAnyDeaths.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
 SWEPT = ["hangs after commit", "hangs before commit", "503", "reset after commit", "reset, commits late"]
-PAUSES = ([0.0] * 10 + [0.7]) * 5
+PAUSES = ([0.0] * 9 + [0.7]) * 3
 
 
 @pytest.mark.parametrize("late", [None, LATEST], ids=["never carried out", "carried out late"])
