@@ -1,6 +1,6 @@
 // Which view is shown: it follows the address after the `#`, which browsers send nowhere.
 import { Locked, key } from "./api.js";
-import { announce, el, heading } from "./dom.js";
+import { el, heading } from "./dom.js";
 import { showCall, showCalls } from "./calls.js";
 import { showCallers } from "./callers.js";
 import { showCaller } from "./caller.js";
@@ -75,7 +75,6 @@ async function show({ quiet = false } = {}) {
   if (!quiet) {
     scrollTo(0, 0);
     (main.querySelector("[data-focus]") ?? title ?? main).focus({ preventScroll: true });
-    announce("");
   }
 }
 

@@ -23,9 +23,11 @@ export function link(segments, text, query = {}, properties = {}) {
   return el("a", { href: route(segments, query), ...properties }, text);
 }
 
-/** Said by screen readers, shown to nobody. */
+/** Said by screen readers, shown to nobody. Each is a line of its own, so that one does not silence the one before. */
 export function announce(text) {
-  document.getElementById("status").textContent = text;
+  const status = document.getElementById("status");
+  status.append(el("p", {}, text));
+  while (status.children.length > 5) status.firstElementChild.remove();
 }
 
 export function heading(text, ...beside) {
