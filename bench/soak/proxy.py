@@ -113,7 +113,7 @@ class Proxy:
     async def _hold(self, request: web.Request, seconds: float) -> None:
         """Keep the client waiting, until it goes."""
         until = time.monotonic() + seconds
-        while _is_there(request) and (left := until - time.monotonic()) > 0:
+        while _is_there(request) and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(min(_LOOKS_FOR_CLIENT, left))
 
     async def _pass_on(self, request: web.Request, body: bytes, seen: dict[str, Any]) -> web.Response | None:
