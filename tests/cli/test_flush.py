@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from supermemory_livekit.scope import Scope
@@ -9,7 +11,7 @@ from supermemory_livekit.spool import Spool
 from supermemory_livekit.transcript import Turn
 from tests.unit.capturing import START
 
-from .support import run
+from .support import environment, run
 
 
 def test_it_delivers_what_is_left_and_prints_counts(tmp_path: Path) -> None:
@@ -29,3 +31,34 @@ def test_it_delivers_what_is_left_and_prints_counts(tmp_path: Path) -> None:
     assert "Delivered:         1 turn\n" in result.stdout
     assert "secret" not in result.stdout + result.stderr
     assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_it_runs_without_the_extra(tmp_path: Path) -> None:
+    """Issue: workers have the core install, and their host has to be able to deliver."""
+    (tmp_path / "spool").mkdir()
+    modules = ("typer", "rich", "uvicorn", "starlette")
+    without = f"import sys; sys.modules.update(dict.fromkeys({modules!r}))"
+    done = subprocess.run(
+        [
+            *[sys.executable, "-c", f"{without}; from supermemory_livekit.cli import main; main()"],
+            *["flush", "--spool-dir", str(tmp_path / "spool")],
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(tmp_path, SUPERMEMORY_API_KEY="unused"),
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Not delivered:     0 turns\n" in done.stdout
+
+
+def test_it_says_what_is_wrong_with_its_setup(tmp_path: Path) -> None:
+    """Exit code 2, apart from words that could not be delivered."""
+    missing = run("flush", "--spool-dir", str(tmp_path / "none"), home=tmp_path)
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "is no directory" in missing.stderr
+    (tmp_path / "spool").mkdir()
+    keyless = run("flush", "--spool-dir", str(tmp_path / "spool"), home=tmp_path)
+    assert (keyless.returncode, keyless.stdout) == (2, "")
+    assert keyless.stderr.startswith("Cannot deliver: ")

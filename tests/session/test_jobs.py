@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from livekit.agents import AgentSession, JobContext
 
-from supermemory_livekit import SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit.spool_directory import SpoolDirectory
 from supermemory_livekit.testing import Hang, ScriptedLLM, ScriptedStore, Work
 from tests.support.jobs import job
 from tests.support.sessions import say
@@ -102,6 +104,63 @@ async def test_three_calls_of_one_job_process_store_their_own() -> None:
         document = store.document(name, f"lk-room-{name}") or ""
         assert f"Caller: {name} speaks." in document
         assert len(document.splitlines()) == 2
+
+
+@pytest.mark.parametrize("spooled", [True, False])
+async def test_live_calls_that_end_together_each_store_theirs_within_their_budget(
+    spooled: bool, tmp_path: Path
+) -> None:
+    """Case L3: a worker drains; slow writes of one call take nothing from the time of another."""
+    store = ScriptedStore().always("append", Work(after=2.5))
+    params = InputParams(spool_dir=tmp_path if spooled else None)
+    loop = asyncio.get_running_loop()
+
+    async def drains(name: str) -> float:
+        with job():
+            memory = SupermemoryLiveKit.from_store(
+                store, container_tag=name, session_id=f"room-{name}", params=params
+            )
+            session = AgentSession[None](llm=ScriptedLLM(lambda context, tools: "Yes."))
+            memory.attach(session)
+            await session.start(SupermemoryAgent(memory, instructions="Be kind."))
+            for number in range(3):
+                await say(session, f"{name} says {number}.")
+            began = loop.time()
+            await memory.aclose()
+            await session.aclose()
+            assert memory.stats.turns_unwritten == 0
+            return loop.time() - began
+
+    names = [f"caller-{number}" for number in range(6)]
+    assert max(await asyncio.gather(*map(drains, names))) <= 8.0
+    for name in names:
+        lines = (store.document(name, f"lk-room-{name}") or "").splitlines()
+        assert [line.partition("] ")[2] for line in lines if "Caller" in line] == [
+            f"Caller: {name} says {number}." for number in range(3)
+        ]
+        assert len(lines) == 6
+    assert not spooled or not SpoolDirectory(tmp_path).files()
+
+
+@pytest.mark.parametrize("ends", ["on_session_end", "close", "shutdown", "all"])
+async def test_however_a_call_ends_its_last_words_are_stored_once(ends: str) -> None:
+    """Design 5.6: on_session_end, the session's close, the job's shutdown and aclose lead to one flush."""
+    store = ScriptedStore().always("append", Work(after=1.0))
+    with job() as running:
+        loop = asyncio.get_running_loop()
+        memory, session = await a_call(store, "One.", "Two.")
+        began = loop.time()
+
+        async def on_session_end(_: JobContext) -> None:
+            await memory.aclose()
+
+        hook = on_session_end if ends in ("on_session_end", "all") else None
+        await running.end(session if ends in ("close", "all") else None, on_session_end=hook)
+        await memory.aclose()
+        assert loop.time() - began <= 8.5
+    assert not running.killed
+    assert lines(store) == 4
+    assert memory.stats.turns_unwritten == 0
 
 
 async def test_the_next_process_continues_the_document() -> None:

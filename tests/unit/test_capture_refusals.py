@@ -1,4 +1,4 @@
-"""Texts that the service refuses as such: one bad line does not block what is said after it, and is never lost silently."""
+"""Texts that the service refuses as such: a bad line blocks nothing that comes after, and is not lost silently."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.unit.capturing import ANA, Call, stored
 
 from supermemory_livekit.errors import RequestRejected, ServiceUnavailable
 from supermemory_livekit.params import InputParams
+from supermemory_livekit.spool_directory import SpoolDirectory
 from supermemory_livekit.spool_recovery import recover
 from supermemory_livekit.store import Dreaming
 from supermemory_livekit.testing import Fail, ScriptedStore
@@ -123,5 +124,5 @@ async def test_a_refused_line_stays_in_the_spool_and_blocks_no_later_call(tmp_pa
     result = await recover(store, tmp_path)
     assert (result.delivered, result.left, result.refused) == (0, 0, 1)
     assert len(store.called("append")) == attempts
-    (path,) = tmp_path.iterdir()
+    (path,) = SpoolDirectory(tmp_path).files()
     assert b"poison" in path.read_bytes()

@@ -1,4 +1,4 @@
-"""The command `supermemory-livekit`. It needs the extra `[local]`, and says so in one line when that is missing."""
+"""The command `supermemory-livekit`. All but `flush` needs the extra `[local]`, and says so when that is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from supermemory_livekit._version import __version__
 __all__ = ["main"]
 
 _EXTRA = ("typer", "rich", "starlette", "uvicorn", "openai")
-"""Modules that the commands need, and that a core install need not have."""
+"""Modules that the other commands need, and that a core install need not have."""
 
 
 def main() -> None:
@@ -18,6 +18,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"supermemory-livekit {__version__}")
         return
+    if sys.argv[1:2] == ["flush"]:  # a worker host need not have the extra
+        from .flush import main as flush
+
+        sys.exit(flush(sys.argv[2:]))
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         print(

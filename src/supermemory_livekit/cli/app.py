@@ -144,22 +144,15 @@ def serve(
     )
 
 
-@app.command()
-def flush(
-    *,
-    spool_dir: Annotated[Path, typer.Option(help="Directory that the workers were given.", file_okay=False)],
-    base_url: Annotated[
-        str | None, typer.Option(envvar="SUPERMEMORY_BASE_URL", help="Where Supermemory answers.")
-    ] = None,
-) -> None:
-    """Deliver what workers that were killed left in their spool. The key comes from SUPERMEMORY_API_KEY.
+# It reads its own arguments, since it runs without typer too, and stands here for the list of commands.
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+)
+def flush(context: typer.Context) -> None:
+    """Deliver what workers that were killed left in their spool."""
+    from .flush import main
 
-    Prints counts alone. The exit code is 0 when nothing is left, and 1 when something is.
-    """
-    _logs(verbose=False)
-    from .flush import run_flush
-
-    raise typer.Exit(run_flush(spool_dir, base_url=base_url))
+    raise typer.Exit(main(context.args))
 
 
 class Part(str, Enum):

@@ -1,11 +1,14 @@
-"""`flush`: deliver what dead processes left in a spool."""
+"""`flush`: deliver what dead processes left in a spool. Needs nothing but the core install."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-
-import typer
 
 from supermemory_livekit.errors import ConfigurationError
 from supermemory_livekit.sdk_store import SDKStore, make_client
@@ -13,7 +16,32 @@ from supermemory_livekit.spool_recovery import Recovered, recover
 
 from .text import counted
 
-__all__ = ["run_flush"]
+__all__ = ["main", "run_flush"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command with these arguments, and return its exit code. `SystemExit` for `--help` and wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="supermemory-livekit flush",
+        description="Deliver what workers that were killed left in their spool. "
+        "The key comes from SUPERMEMORY_API_KEY.",
+        epilog="Prints counts alone. The exit code is 0 when nothing is left, 1 when something is, "
+        "and 2 for wrong set-up.",
+    )
+    parser.add_argument(
+        "--spool-dir", type=Path, required=True, metavar="DIR", help="Directory that the workers were given."
+    )
+    parser.add_argument(
+        "--base-url",
+        default=os.environ.get("SUPERMEMORY_BASE_URL"),
+        metavar="URL",
+        help="Where Supermemory answers. [env: SUPERMEMORY_BASE_URL]",
+    )
+    given = parser.parse_args(arguments)
+    if not given.spool_dir.expanduser().is_dir():
+        parser.error(f"{given.spool_dir} is no directory")
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    return run_flush(given.spool_dir, base_url=given.base_url)
 
 
 def run_flush(directory: Path, *, base_url: str | None) -> int:
@@ -21,15 +49,16 @@ def run_flush(directory: Path, *, base_url: str | None) -> int:
     try:
         store = SDKStore(make_client(base_url=base_url))
     except ConfigurationError as error:
-        typer.echo(f"Cannot deliver: {error}", err=True)
+        print(f"Cannot deliver: {error}", file=sys.stderr)
         return 2
     result = asyncio.run(_flush(store, directory.expanduser()))
-    typer.echo(f"Delivered:         {counted(result.delivered, 'turn')}")
-    typer.echo(f"Not delivered:     {counted(result.left, 'turn')}")
-    typer.echo(f"Without a caller:  {counted(result.unscoped, 'turn')}")
-    typer.echo(f"Damaged:           {counted(result.damaged, 'record')}")
-    typer.echo(f"Not read:          {counted(result.foreign, 'file')} of another format")
-    return 1 if result.left or result.unscoped or result.foreign else 0
+    print(f"Delivered:         {counted(result.delivered, 'turn')}")
+    print(f"Not delivered:     {counted(result.left, 'turn')}")
+    print(f"Refused for good:  {counted(result.refused, 'turn')}")
+    print(f"Without a caller:  {counted(result.unscoped, 'turn')}")
+    print(f"Damaged:           {counted(result.damaged, 'record')}")
+    print(f"Not read:          {counted(result.foreign, 'file')} of another format")
+    return 1 if result.left or result.refused or result.unscoped or result.foreign else 0
 
 
 async def _flush(store: SDKStore, directory: Path) -> Recovered:
