@@ -94,8 +94,10 @@ class Capture:
             spool=self._spool,
         )
         self._writers: dict[tuple[str, str], DocumentWriter] = {}
-        self._claims: list[DocumentClaim] = []
+        self._claims: dict[tuple[str, str], DocumentClaim] = {}
         self._held: list[Turn] = []
+        self._erased: set[str] = set()
+        """Container tags of which this call stores nothing any more."""
         self._bound = False
         self._closed = False
         self._order = 0
@@ -141,6 +143,9 @@ class Capture:
             self._writes.say_once(
                 logging.WARNING, "Something was said after the memory was closed: not stored"
             )
+            return
+        if scope is not None and scope.container_tag in self._erased:
+            self._count_lost(1)
             return
         if scope is None and self._bound:
             self._count_lost(1)
@@ -258,8 +263,33 @@ class Capture:
         if self._spool is not None:
             self._spool.close()
         # Last: who may write next has to find what is left in the spool.
-        for claim in self._claims:
+        for claim in self._claims.values():
             claim.close()
+
+    async def erase(self, tag: str) -> int:
+        """Drop what was said under this container tag and is not stored, and take nothing more of it.
+
+        Returns how many turns that were. No write of the tag may be under way: see `write_gate`.
+        """
+        self._erased.add(tag)
+        mine = {key: writer for key, writer in self._writers.items() if key[0] == tag}
+        running = {task for writer in mine.values() for task in writer.stop()}
+        if self._recovery is not None and not self._recovery.done():
+            # It may have taken over a file of this caller. It begins anew with the next turn.
+            self._recovery.cancel()
+            running.add(self._recovery)
+            self._recovery = None
+        if running:
+            await asyncio.wait(running, timeout=_STOPPING)
+        dropped = [piece for writer in mine.values() for piece in writer.drop_all()]
+        for key in mine:
+            self._writers.pop(key, None)
+            if (claim := self._claims.pop(key, None)) is not None:
+                claim.close()
+        self._drop(dropped)
+        if self._spool is not None:
+            self._spool.erase(tag)
+        return _count(dropped)
 
     def _writer(self, scope: Scope) -> DocumentWriter:
         key = (scope.container_tag, scope.document_id)
@@ -277,7 +307,7 @@ class Capture:
             dreaming=self._writes.dreaming,
             write_timeout=self._write_timeout,
         )
-        self._claims.append(claim)
+        self._claims[scope.container_tag, scope.document_id] = claim
         return claim
 
     def _trim(self) -> None:

@@ -99,6 +99,14 @@ class EmbeddingCache:
         """Keep these vectors, as float16. Those used longest ago go when there are too many."""
         self._attempt(lambda connection: self._put(connection, model_id, vectors))
 
+    def clear(self) -> None:
+        """Throw all vectors away."""
+        try:
+            for name in (self.path.name, self.path.name + "-journal"):
+                self.path.with_name(name).unlink(missing_ok=True)
+        except OSError as error:
+            self._say(error)
+
     # -- the file ------------------------------------------------------------------------------------------------
 
     def _attempt(self, work: Callable[[sqlite3.Connection], _T], *, again: bool = True) -> _T | None:
@@ -154,13 +162,8 @@ class EmbeddingCache:
 
     def _thrown_away(self) -> bool:
         logger.info("The embedding cache is damaged or of another version: it is made anew")
-        try:
-            self.path.unlink(missing_ok=True)
-            self.path.with_name(self.path.name + "-journal").unlink(missing_ok=True)
-        except OSError as error:
-            self._say(error)
-            return False
-        return True
+        self.clear()
+        return not self.path.exists()
 
     def _say(self, error: Exception) -> None:
         if not self._said:

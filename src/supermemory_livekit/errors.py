@@ -10,6 +10,7 @@ SupermemoryLiveKitError
     ├── AccessDenied          401 or 403
     ├── NotFound              404
     ├── Conflict              409
+    ├── CallerErased          not sent: the caller was erased while the call was on the line
     └── RequestRejected       any other 4xx
 
 A `ServiceError` turns into a turn without memory, a write that is tried again, or a plain sentence to the model.
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 __all__ = [
     "AccessDenied",
+    "CallerErased",
     "ConfigurationError",
     "Conflict",
     "NotFound",
@@ -91,3 +93,7 @@ class Conflict(ServiceError):
 
 class RequestRejected(ServiceError):
     """Any other 4xx: the service will not accept this request as it is."""
+
+
+class CallerErased(ServiceError):
+    """Nothing was sent: the caller was erased since the call began, and nothing of it is stored any more."""

@@ -13,8 +13,10 @@ from typing_extensions import Self
 
 from . import every_agent, realtime
 from .background import Background
+from .call_erasure import CallErasure
 from .capture import Capture
 from .ending import Ending
+from .erasure import ERASE_TIMEOUT, Erasure
 from .errors import ConfigurationError
 from .line import Line
 from .params import InputParams
@@ -33,11 +35,13 @@ from .scope import (
     container_tag as safe_tag,
 )
 from .sdk_store import SDKStore, make_client
+from .spool_marks import ErasureMarks
 from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
 from .tools import MemoryTools
 from .transcript import Role, fold, spoken_in
 from .wiring import Notices, Wiring
+from .write_gate import WriteGate
 
 __all__ = ["SupermemoryLiveKit"]
 
@@ -112,7 +116,12 @@ class SupermemoryLiveKit:
         if params is not None and not isinstance(params, InputParams):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"params takes an InputParams, not {type(params).__name__}")
         self._params = params or InputParams()
-        self._store = store
+        spool_dir = self._params.spool_dir
+        store = gate = WriteGate(
+            store,
+            marks=ErasureMarks(spool_dir) if spool_dir is not None else None,
+            erased=lambda tag: self._erasure.noticed(tag),
+        )
         self._stats = Stats()
         self._recall = Recall(store, self._params, self._stats)
         self._capture = Capture(store, self._params, self._stats, clean=strip_fenced)
@@ -132,6 +141,16 @@ class SupermemoryLiveKit:
             changed=self._recall.changed,
             remembered=self._recall.remembered,
             forgot=self._recall.forgot,
+        )
+        self._erasure = CallErasure(
+            gate=gate,
+            capture=self._capture,
+            recall=self._recall,
+            tools=self._tools,
+            background=self._background,
+            bound=lambda: self.container_tag,
+            spool_dir=spool_dir,
+            hide=lambda: self._show_realtime(None),
         )
         self._scopes = Scopes()
         self._scope: Scope | None = None
@@ -212,7 +231,10 @@ class SupermemoryLiveKit:
         another = self._scope is not None and self._scope.container_tag != scope.container_tag
         self._scope = scope
         self._capture.bound(scope)
-        self._recall.bind(scope.container_tag, scope.document_id)
+        if self._erasure.covers(scope.container_tag):
+            self._recall.unbind()
+        else:
+            self._recall.bind(scope.container_tag, scope.document_id)
         agent, session = self._line.agent()
         if another and agent is not None and realtime.is_realtime(agent, session):
             self._background.start(self._show_realtime(None), "Taking memory away from the realtime model")
@@ -347,6 +369,24 @@ class SupermemoryLiveKit:
     async def forget(self, memory_id: str | None = None, memory_text: str | None = None) -> str:
         """Forget one fact by its id or its exact text. Returns what the model is told."""
         return await self._tools.forget(memory_id=memory_id, memory_text=memory_text)
+
+    async def erase(self, *, timeout: float = ERASE_TIMEOUT) -> Erasure:
+        """Erase the bound caller: calls, remembered facts and derived memories, and prove it by reading back.
+
+        Also what is on its way there: in this call's buffer, in the spool, and in this machine's embedding cache.
+        From then on nothing of this call is stored or recalled for this caller, whatever is still said; `stats` counts
+        it as dropped. Their next call begins anew.
+
+        Takes a few seconds when all is well, and `timeout` at most, besides up to 11 s for a write that is under way.
+        A service that fails does not raise: see `Erasure.clean`.
+
+        Raises:
+            ConfigurationError: No caller is bound.
+        """
+        tag = self.container_tag
+        if tag is None:
+            raise ConfigurationError("erase needs a bound caller: call bind first")
+        return await self._erasure.erase(tag, timeout)
 
     # -- capture -------------------------------------------------------------------------------------------------
 
@@ -493,7 +533,7 @@ class SupermemoryLiveKit:
                 "unbound", "No caller is bound: %s does nothing until bind is called", what
             )
             return False
-        return self._line.bound_caller_speaks()
+        return self._line.bound_caller_speaks() and not self._erasure.covers(self._scope.container_tag)
 
 
 def _last_user_message(chat_ctx: llm.ChatContext) -> llm.ChatMessage | None:

@@ -113,8 +113,13 @@ class Recall:
         self._document_id = document_id
         if tag == self._tag:
             return
+        self.unbind()
         self._tag = tag
         self._bound_at = datetime.now(timezone.utc)
+
+    def unbind(self) -> None:
+        """Nobody is on the line whose memory may be shown. What is still to come for the last caller is dropped."""
+        self._tag = None
         self._freshest = None
         self._fetch = None
         self._probe = None

@@ -5,16 +5,17 @@ A call has one file per document, see `spool_file`. docs/decisions/0008-spool.md
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .scope import Scope
 from .spool_directory import SpoolDirectory
-from .spool_file import SpoolFile
+from .spool_file import SpoolFile, erase_from
 from .telemetry import Stats, logger
 from .transcript import Line, Turn
 
-__all__ = ["Spool"]
+__all__ = ["Spool", "erase_spooled"]
 
 _Document = tuple[str, str]
 
@@ -82,6 +83,11 @@ class Spool:
         if (file := self._files.get(_document(scope))) is not None:
             await file.synced()
 
+    def erase(self, tag: str) -> None:
+        """Delete what this call has kept of a caller."""
+        for document in [document for document in self._files if document is not None and document[0] == tag]:
+            self._guarded(self._files.pop(document).erase)
+
     def close(self) -> None:
         """Let go of the files: what is left in them is for the next process."""
         self._closed = True
@@ -109,6 +115,20 @@ class Spool:
                 )
             return False
         return True
+
+
+def erase_spooled(directory: Path, tag: str) -> tuple[int, int]:
+    """Delete what dead processes left of a caller, for good. Reads every file: not for the event loop.
+
+    Returns how many turns that were, and how many are left in the files of live processes, which drop them once they
+    see the mark, see `spool_marks`. Raises `OSError` when the disk fails.
+    """
+    erased = left = 0
+    for path in SpoolDirectory(directory).files():
+        with contextlib.suppress(FileNotFoundError):  # delivered and deleted meanwhile
+            turns, gone = erase_from(path, tag)
+            erased, left = (erased + turns, left) if gone else (erased, left + turns)
+    return erased, left
 
 
 def _document(scope: Scope) -> _Document:

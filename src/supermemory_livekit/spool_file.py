@@ -15,6 +15,7 @@ from pathlib import Path
 
 from .scope import Scope
 from .spool_directory import MADE, SpoolDirectory, try_lock
+from .spool_marks import ErasureMarks
 from .spool_records import (
     Key,
     Left,
@@ -26,11 +27,12 @@ from .spool_records import (
     refused_record,
     sent_record,
     turn_record,
+    without_tag,
 )
 from .telemetry import logger
 from .transcript import Line, Turn
 
-__all__ = ["MAX_AGE", "MAX_FILE", "SpoolFile", "take_over"]
+__all__ = ["MAX_AGE", "MAX_FILE", "SpoolFile", "erase_from", "take_over"]
 
 MAX_FILE = 16_000_000
 """Bytes of one file. Turns that would exceed it are kept in memory alone."""
@@ -146,6 +148,23 @@ class SpoolFile:
             os.close(self._fd)
             self._fd = -1
 
+    def erase(self) -> None:
+        """Delete the file with all that is in it, and let go of it."""
+        if self._fd < 0:
+            return
+        try:
+            # Another descriptor: what is written through one that appends overwrites nothing.
+            fd = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                _wipe(fd)
+            finally:
+                os.close(fd)
+            self._path.unlink(missing_ok=True)
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+            self._open.clear()
+
     def _append(self, data: bytes) -> None:
         if self._fd < 0:
             raise OSError("closed")
@@ -201,7 +220,7 @@ def take_over(path: Path) -> tuple[SpoolFile, Left] | None:
         ours = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077
         if not ours or about.st_nlink == 0:
             return None
-        left = read_records(os.pread(fd, about.st_size, 0))
+        left = _without_erased(read_records(os.pread(fd, about.st_size, 0)), path.parent)
         file = SpoolFile(path, fd, about.st_size, last_lived=about.st_mtime)
         if left.known and time.time() - about.st_mtime > MAX_AGE:
             logger.warning("A spool file that nobody could deliver for a week is deleted")
@@ -214,6 +233,51 @@ def take_over(path: Path) -> tuple[SpoolFile, Left] | None:
     finally:
         if not taken:
             os.close(fd)
+
+
+def erase_from(path: Path, tag: str) -> tuple[int, bool]:
+    """Take what belongs to a container tag out of a file of a dead process.
+
+    Returns how many turns it held of it, and whether they are gone: not from the file of a live process.
+    Raises `OSError` when the disk fails.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+            return 0, True
+        locked = try_lock(fd)
+        data = os.pread(fd, about.st_size, 0)
+        rest, turns = without_tag(data, tag)
+        if rest == data:
+            return 0, True
+        if not locked:
+            return turns, turns == 0
+        if rest:
+            os.close(_written(path, rest))
+        else:
+            path.unlink(missing_ok=True)
+        _wipe(fd)
+        return turns, True
+    finally:
+        os.close(fd)
+
+
+def _without_erased(left: Left, directory: Path) -> Left:
+    """What is left to deliver: nothing that was said before its caller was erased."""
+    marks = ErasureMarks(directory)
+    for scope in left.scopes:
+        erased_at = marks.time(scope.container_tag)
+        if erased_at is not None:
+            left.drop(scope, datetime.fromtimestamp(erased_at, timezone.utc))
+    return left
+
+
+def _wipe(fd: int) -> None:
+    """Overwrite, then empty. Disks and file systems that copy on write may keep the old blocks for a while."""
+    os.pwrite(fd, bytes(os.fstat(fd).st_size), 0)
+    os.fsync(fd)
+    os.ftruncate(fd, 0)
 
 
 def _written(path: Path, data: bytes) -> int:

@@ -26,6 +26,7 @@ __all__ = [
     "refused_record",
     "sent_record",
     "turn_record",
+    "without_tag",
 ]
 
 Key = tuple[int, int]
@@ -67,6 +68,13 @@ class Left:
         """All that can be delivered."""
         sent = [line.turn for lines in self.sent.values() for line in lines]
         return [*sent, *(turn for turns in self.waiting.values() for turn in turns)]
+
+    def drop(self, scope: Scope, until: datetime) -> None:
+        """Take out what was said in this document until then."""
+        self.waiting[scope] = [turn for turn in self.waiting.get(scope, []) if turn.at > until]
+        self.sent[scope] = [line for line in self.sent.get(scope, []) if line.turn.at > until]
+        self.waiting = {scope: turns for scope, turns in self.waiting.items() if turns}
+        self.sent = {scope: lines for scope, lines in self.sent.items() if lines}
 
     @property
     def turns(self) -> int:
@@ -119,6 +127,36 @@ def ack_record(keys: Iterable[Key]) -> bytes:
 def refused_record(keys: Iterable[Key]) -> bytes:
     """The service will never take these."""
     return _encoded({"t": "refused", "lines": [list(key) for key in keys]})
+
+
+def without_tag(data: bytes, tag: str) -> tuple[bytes, int]:
+    """The contents of a file without what belongs to this container tag, and how many turns of it nobody has.
+
+    Empty when no turn of anybody else is left. A file that does not name the tag stays as it is.
+    """
+    header, *lines = data.split(b"\n")
+    if not read_records(data).known:
+        return data, 0
+    reader = _Reader()
+    for line in filter(None, lines):
+        reader.read(line)
+    if tag not in reader.tags:
+        return data, 0
+    kept = [header]
+    others = False
+    for line in filter(None, lines):
+        record = _decoded(line)
+        if record is None:  # torn or damaged: nobody can tell whose words it holds
+            continue
+        if record.get("t") == "doc" and record.get("tag") == tag:
+            continue
+        if record.get("t") == "turn":
+            owner = reader.owner_of((record.get("n"), record.get("p")))
+            if owner is not None and owner.container_tag == tag:
+                continue
+            others = True
+        kept.append(line)
+    return (b"\n".join([*kept, b""]) if others else b""), reader.turns_of(tag)
 
 
 def read_records(data: bytes) -> Left:
@@ -184,6 +222,24 @@ class _Reader:
             self._refused.update((n, p) for n, p in record["lines"])
         else:
             raise ValueError
+
+    @property
+    def tags(self) -> set[str]:
+        """The container tags that the file names."""
+        return {scope.container_tag for scope in self._scopes.values()}
+
+    def owner_of(self, key: object) -> Scope | None:
+        """Whose a piece is; None when its caller was never bound."""
+        owner = self._owners.get(cast("Key", key))
+        return self._scopes.get(owner) if owner is not None else None
+
+    def turns_of(self, tag: str) -> int:
+        """Whole turns of a caller that no acknowledgement covers."""
+        owners = ((self.owner_of(key), turn) for key, turn in self._pieces.items())
+        return sum(
+            owner is not None and owner.container_tag == tag and turn.part == turn.parts
+            for owner, turn in owners
+        )
 
     def left(self) -> Left:
         left = Left(damaged=self._damaged)

@@ -20,6 +20,7 @@ from livekit.agents import llm
 
 from .errors import (
     AccessDenied,
+    CallerErased,
     Conflict,
     NotFound,
     PaymentRequired,
@@ -143,6 +144,11 @@ class MemoryTools:
             failure=_NOT_FORGOTTEN,
             advice=_FORGET_ADVICE,
         )
+
+    def erased(self, tag: str) -> None:
+        """The caller was erased: drop what is noted of them."""
+        self._receipts.pop(tag, None)
+        self._shown.clear()
 
     # -- the frame that every operation runs in
 
@@ -485,6 +491,8 @@ def _reason(error: ServiceError) -> str:
         return "the account of this agent has no balance left for it"
     if isinstance(error, AccessDenied):
         return "this agent has no access to the memory"
+    if isinstance(error, CallerErased):
+        return "the caller's memory was erased, and nothing of this call is stored any more"
     if isinstance(error, RateLimited):
         return "the memory service is busy"
     if isinstance(error, (RequestRejected, NotFound, Conflict)):

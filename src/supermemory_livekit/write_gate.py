@@ -1,0 +1,206 @@
+"""The one door through which a call writes to the service: it is shut for a caller who was erased.
+
+All parts of a call speak to the service through one `WriteGate`, so that nothing which was on its way, in whichever
+part, arrives after an erasure. The gate of this call is shut by `shut`; those of other calls, in this process or
+another, see the mark that the erasure left in the spool directory, or that their document has vanished together with
+everything else of the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from .errors import CallerErased, NotFound, ServiceError
+from .spool_marks import ErasureMarks
+from .store import (
+    DeletedTag,
+    DocumentPage,
+    Dreaming,
+    Hit,
+    MemoryPage,
+    MemoryStore,
+    Profile,
+    SearchMode,
+    StoredCall,
+)
+
+__all__ = ["WriteGate"]
+
+T = TypeVar("T")
+
+_LOOK = 5.0
+"""Seconds to find out whether a document vanished alone."""
+
+
+class WriteGate(MemoryStore):
+    """A `MemoryStore` that stores nothing of callers who were erased since it was made. Everything else passes.
+
+    Args:
+        store: What is behind the door.
+        marks: Where erasures of other processes leave word.
+        erased: Called, once per tag, when such a one was noticed.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        marks: ErasureMarks | None = None,
+        erased: Callable[[str], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._marks = marks
+        self._erased = erased
+        self._since = time.time()
+        self._shut: set[str] = set()
+        self._writing: dict[str, int] = defaultdict(int)
+        self._receipts: dict[tuple[str, str], str] = {}
+        """The service's id of each document that was written, by tag and custom id."""
+        self._unclear: set[str] = set()
+        """Tags of which a write ended without an answer."""
+        self._ended = asyncio.Event()
+
+    def is_shut(self, tag: str) -> bool:
+        """Whether nothing of this caller is stored any more."""
+        if tag not in self._shut and self._marks is not None and self._marks.erased_since(tag, self._since):
+            self._notice(tag)
+        return tag in self._shut
+
+    def shut(self, tag: str) -> None:
+        """Let nothing of this caller through from now on."""
+        self._shut.add(tag)
+
+    async def writes_ended(self, tag: str, timeout: float) -> bool:
+        """Wait until no write of this caller is under way, at most so many seconds.
+
+        Returns whether it is known of each write how it ended.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout
+        while self._writing[tag] and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            self._ended.clear()
+            try:
+                await asyncio.wait_for(self._ended.wait(), left)
+            except asyncio.TimeoutError:
+                break
+        return not self._writing[tag] and tag not in self._unclear
+
+    async def append(
+        self, tag: str, custom_id: str, text: str, *, dreaming: Dreaming, at: datetime, timeout: float
+    ) -> str | None:
+        receipt = await self._write(
+            "append",
+            tag,
+            lambda: self._store.append(tag, custom_id, text, dreaming=dreaming, at=at, timeout=timeout),
+        )
+        before = self._receipts.get((tag, custom_id))
+        if receipt is not None:
+            if before is not None and before != receipt and await self._stands_alone(tag, receipt):
+                await self._take_back(tag, receipt)
+                raise CallerErased("append: the caller was erased elsewhere")
+            self._receipts[tag, custom_id] = receipt
+        return receipt
+
+    async def remember(self, tag: str, text: str, *, dreaming: Dreaming, timeout: float) -> str | None:
+        return await self._write(
+            "remember", tag, lambda: self._store.remember(tag, text, dreaming=dreaming, timeout=timeout)
+        )
+
+    async def _write(self, what: str, tag: str, write: Callable[[], Awaitable[T]]) -> T:
+        if self.is_shut(tag):
+            raise CallerErased(f"{what}: the caller was erased")
+        self._writing[tag] += 1
+        clear = False
+        try:
+            answer = await write()
+            clear = True
+        except ServiceError as error:
+            clear = not error.uncertain
+            raise
+        finally:
+            if not clear:
+                self._unclear.add(tag)
+            self._writing[tag] -= 1
+            self._ended.set()
+        return answer
+
+    # -- a document that vanished --------------------------------------------------------------------------------
+
+    async def _stands_alone(self, tag: str, receipt: str) -> bool:
+        """Whether a document that had to be made anew is all there is of the caller: then they were erased.
+
+        One document alone may have been deleted for other reasons, by a person or by the service.
+        """
+        try:
+            texts = await self._store.list_documents(tag, page=1, limit=10, contents=False, timeout=_LOOK)
+            facts = await self._store.memories(tag, page=1, limit=10, timeout=_LOOK)
+        except NotFound:
+            return False
+        except (ServiceError, NotImplementedError):
+            return False
+        others = [one.id for one in texts.entries if one.id != receipt]
+        kept = [memory for memory in facts.entries if memory.documents != (receipt,)]
+        return not (others or kept or facts.gone)
+
+    async def _take_back(self, tag: str, receipt: str) -> None:
+        self._notice(tag)
+        try:
+            await self._store.delete_documents(tag, [receipt], timeout=_LOOK)
+        except (ServiceError, NotImplementedError):
+            # The last words that were said before this was noticed stay; no others follow.
+            self._unclear.add(tag)
+
+    def _notice(self, tag: str) -> None:
+        known = tag in self._shut
+        self._shut.add(tag)
+        if self._erased is not None and not known:
+            self._erased(tag)
+
+    # -- what passes ---------------------------------------------------------------------------------------------
+
+    async def profile(self, tag: str, *, timeout: float) -> Profile:
+        return await self._store.profile(tag, timeout=timeout)
+
+    async def search(
+        self, tag: str, query: str, *, limit: int, threshold: float, mode: SearchMode, timeout: float
+    ) -> list[Hit]:
+        return await self._store.search(
+            tag, query, limit=limit, threshold=threshold, mode=mode, timeout=timeout
+        )
+
+    async def read(self, tag: str, custom_id: str, *, service_id: str | None, timeout: float) -> str | None:
+        return await self._store.read(tag, custom_id, service_id=service_id, timeout=timeout)
+
+    async def unremember(self, tag: str, service_id: str, *, timeout: float) -> None:
+        await self._store.unremember(tag, service_id, timeout=timeout)
+
+    async def forget(
+        self, tag: str, *, memory_id: str | None = None, text: str | None = None, timeout: float
+    ) -> bool:
+        return await self._store.forget(tag, memory_id=memory_id, text=text, timeout=timeout)
+
+    async def memories(self, tag: str, *, page: int, limit: int, timeout: float) -> MemoryPage:
+        return await self._store.memories(tag, page=page, limit=limit, timeout=timeout)
+
+    async def latest_calls(self, tag: str, *, limit: int, timeout: float) -> list[StoredCall]:
+        return await self._store.latest_calls(tag, limit=limit, timeout=timeout)
+
+    async def list_documents(
+        self, tag: str, *, page: int, limit: int, contents: bool, timeout: float
+    ) -> DocumentPage:
+        return await self._store.list_documents(
+            tag, page=page, limit=limit, contents=contents, timeout=timeout
+        )
+
+    async def delete_documents(self, tag: str, ids: Sequence[str], *, timeout: float) -> None:
+        await self._store.delete_documents(tag, ids, timeout=timeout)
+
+    async def delete_tag(self, tag: str, *, timeout: float) -> DeletedTag:
+        return await self._store.delete_tag(tag, timeout=timeout)
+
+    async def aclose(self) -> None:
+        await self._store.aclose()
