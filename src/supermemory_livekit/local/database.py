@@ -87,13 +87,16 @@ class Database(Protocol):
         """A snapshot: everything read inside is of one moment, whatever is written meanwhile."""
         ...
 
-    def write(self) -> AbstractContextManager[Connection]:
+    def write(self, *, durable: bool = True) -> AbstractContextManager[Connection]:
         """A transaction: on leaving the block all of it is on the disk, or after an exception none of it.
 
         Who writes a row keeps others from writing it until the transaction ends; reading never waits.
+
+        What is not `durable` survives the death of every process, but that of the machine may undo the last of it.
+        It is for work that is then done again.
         """
         ...
 
-    def write_alone(self) -> AbstractContextManager[Connection]:
+    def write_alone(self, *, durable: bool = True) -> AbstractContextManager[Connection]:
         """A `write` that no other `write_alone` overlaps, whichever process or machine it comes from."""
         ...

@@ -2,7 +2,8 @@
 
 A job is leased before it is done. A process that dies keeps its lease only until it runs out; then the next
 one takes the job over. The result is written in the same transaction that proves the lease is still held, so
-that a process which was merely slow cannot write it a second time.
+that a process which was merely slow cannot write it a second time. Who has a job need not survive a crash of
+the machine, since the processes do not either.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class JobQueue:
         with self._database.read() as connection:
             if not connection.execute(statement, values):
                 return None
-        with self._database.write_alone() as connection:
+        with self._database.write_alone(durable=False) as connection:
             found = connection.execute(statement, values)
             if not found:
                 return None
@@ -116,7 +117,7 @@ class JobQueue:
             )
         # One after another: who waits for one row while holding another may wait for somebody who waits for it.
         for row in held:
-            with self._database.write() as connection:
+            with self._database.write(durable=False) as connection:
                 connection.execute(
                     """UPDATE jobs SET lease_until=:until
                     WHERE seq=:seq AND owner=:owner AND lease_until>:now""",
@@ -149,7 +150,7 @@ class JobQueue:
         self._release(job, delay=0, attempts=job.attempts - 1)
 
     def _release(self, job: Job, *, delay: int, attempts: int) -> None:
-        with self._database.write() as connection:
+        with self._database.write(durable=False) as connection:
             connection.execute(
                 """UPDATE jobs SET owner=NULL, lease_until=0,
                 attempts=CASE WHEN generation=:generation THEN :attempts ELSE 0 END,

@@ -227,13 +227,15 @@ class PostgresDatabase:
             yield connection
 
     @contextmanager
-    def write(self) -> Generator[_Connection]:
+    def write(self, *, durable: bool = True) -> Generator[_Connection]:
         with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") as connection:
+            if not durable:
+                connection.execute("SET LOCAL synchronous_commit=off")
             yield connection
 
     @contextmanager
-    def write_alone(self) -> Generator[_Connection]:
-        with self.write() as connection:
+    def write_alone(self, *, durable: bool = True) -> Generator[_Connection]:
+        with self.write(durable=durable) as connection:
             connection.execute(_LOCK, {"name": self._lock_name})
             yield connection
 

@@ -191,8 +191,8 @@ class SQLiteDatabase:
             yield _Connection(connection)
 
     @contextmanager
-    def write(self) -> Generator[_Connection]:
-        with _available(), self._transaction() as connection:
+    def write(self, *, durable: bool = True) -> Generator[_Connection]:
+        with _available(), self._transaction(durable=durable) as connection:
             yield _Connection(connection)
 
     # A file has one writer at a time anyway.
@@ -209,9 +209,11 @@ class SQLiteDatabase:
                 connection.execute("ROLLBACK")
 
     @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
+    def _transaction(self, *, durable: bool = True) -> Generator[sqlite3.Connection]:
         connection = self._connection()
         with self._writing:
+            # NORMAL leaves the last commits to the system's cache; the next FULL one takes them to the disk too.
+            connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -234,7 +236,6 @@ class SQLiteDatabase:
                 self._connections.append(connection)
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("PRAGMA synchronous=FULL")
             # What a caller asked to delete must not stay readable in free pages of the file.
             connection.execute("PRAGMA secure_delete=ON")
             self._local.connection = connection

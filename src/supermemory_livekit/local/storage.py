@@ -34,9 +34,12 @@ class Storage:
             yield Container(connection, tag, *((found[0]["id"], found[0]["version"]) if found else (0, 0)))
 
     @contextmanager
-    def write(self, tag: str) -> Generator[Writer]:
-        """A transaction on what is under `tag`, creating it if need be. All of it happens, or nothing."""
-        with self._database.write() as connection:
+    def write(self, tag: str, *, durable: bool = True) -> Generator[Writer]:
+        """A transaction on what is under `tag`, creating it if need be. All of it happens, or nothing.
+
+        `durable`: False for what is done again when a failing machine undoes it, see `Database.write`.
+        """
+        with self._database.write(durable=durable) as connection:
             # The first statement writes the tag's row, so that writers under one tag come one after another.
             row = connection.execute(
                 """INSERT INTO tags (tag, version, created_at, updated_at) VALUES (:tag, 1, :now, :now)
