@@ -225,11 +225,15 @@ class Ingest:
             if not batch:
                 break
             vectors = embedder.embed([text for _, _, text in batch])
-            with self._storage.write(job.tag) as writer:
+            # Not durable, here and below: vectors that are lost are computed again.
+            with self._storage.write(job.tag, durable=False) as writer:
                 self._queue.check(writer, job)
                 writer.set_vectors(list(zip(batch, vectors, strict=True)), embedder.model_id)
+                if len(batch) < _BATCH:
+                    self._queue.finish(writer, job)
+                    return
             await asyncio.sleep(0)
-        with self._storage.write(job.tag) as writer:
+        with self._storage.write(job.tag, durable=False) as writer:
             self._queue.finish(writer, job)
 
     async def _dream(self, job: Job, extractor: Extractor) -> None:
