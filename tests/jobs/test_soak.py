@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -101,24 +104,29 @@ def test_the_same_seed_plans_the_same_soak() -> None:
     assert all((fault.late or 0) <= LATEST and fault.delay <= HOLD for fault in late)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_small_soak_with_faults_and_kills_finds_every_turn_once(tmp_path: Path) -> None:
     """Decision 0010: processes that are killed lose and double nothing."""
-    command = (
-        "-m bench.soak --seed 2 --calls 6 --turns 48 --kills 2 --workers 2 --at-once 3 --pace 0.1 --limit 90"
-    )
+    command = "-m bench.soak --seed 9 --calls 4 --turns 32 --kills 2 --workers 1 --pace 0.2 --limit 240"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *[*command.split(), "--keep", str(tmp_path / "soak")],
         cwd=REPOSITORY,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
     )
-    printed, _ = await process.communicate()
+    try:
+        printed, _ = await process.communicate()
+    finally:
+        # It leads a group of its own, with the processes that it started.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     told = printed.decode()
+    assert process.returncode in (0, 1), told
     counts = dict(one.split("=") for one in told.splitlines()[-1].split())
     assert process.returncode == 0, told
-    assert int(counts["turns"]) >= 48, told
+    assert int(counts["turns"]) >= 32, told
     assert int(counts["faults"]) > 0, told
     assert counts["kills"] == "2", told
     assert {
