@@ -1,20 +1,12 @@
-"""Fixtures for every test. Every loop is a `VirtualLoop`: a normal one until a test asks for `clock`."""
+"""Fixtures for every test."""
 
 from __future__ import annotations
 
-import asyncio
-from asyncio import AbstractEventLoop
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.clock import VirtualClock, VirtualLoop, let_chat_items_follow_time, virtual_time
-
-let_chat_items_follow_time()
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], AbstractEventLoop]]:
-    return {"virtual": VirtualLoop}
+from supermemory_livekit.testing import VirtualClock, virtual_time
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +16,7 @@ def _no_cache_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def clock(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[VirtualClock]:
-    """Virtual time for this test: no wait takes real time, see `tests.support.clock`."""
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualLoop)
-    with virtual_time(loop, monkeypatch) as running:
+async def clock() -> AsyncIterator[VirtualClock]:
+    """Virtual time for this test: no wait takes real time, see `supermemory_livekit.testing.clock`."""
+    with virtual_time() as running:
         yield running

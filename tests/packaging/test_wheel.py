@@ -58,9 +58,13 @@ def test_the_wheel_holds_the_package_its_types_and_its_data_and_nothing_else(whe
     assert (package / "py.typed").is_file()
     wanted = {path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*") if path.is_file()}
     wanted = {path for path in wanted if "__pycache__" not in path.parts}
-    assert {path.relative_to(wheel) for path in package.rglob("*") if path.is_file()} == wanted
-    assert {path.name for path in wheel.iterdir() if not path.name.endswith(".dist-info")} == {
-        "supermemory_livekit"
+    (metadata,) = wheel.glob("*.dist-info")
+    held = {path for path in wheel.rglob("*") if path.is_file() and metadata not in path.parents}
+    assert {path.relative_to(wheel) for path in held} == wanted
+    assert {path.name for path in wheel.iterdir()} == {
+        "supermemory_livekit",
+        "_supermemory_livekit_pytest.py",
+        metadata.name,
     }
 
 

@@ -6,10 +6,11 @@ import asyncio
 from types import TracebackType
 from typing import Any, TypeVar
 
-from livekit.agents import Agent, AgentSession, CloseReason, llm, vad
+from livekit.agents import AgentSession, CloseReason, llm, vad
 from livekit.agents.types import NOT_GIVEN
 
 from .speech import Loudspeaker, Microphone, ScriptedSTT, ScriptedTTS, ScriptedVAD, Subtitles
+from .text_caller import Answering, answered_by, conversation_of
 
 __all__ = ["ScriptedCaller"]
 
@@ -34,7 +35,7 @@ class ScriptedCaller:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Answering,
         *,
         llm: llm.LLM[Any] | llm.RealtimeModel,
         word_seconds: float = 0.3,
@@ -45,7 +46,10 @@ class ScriptedCaller:
         transcribes: bool = True,
         **session_options: Any,
     ) -> None:
-        """`transcribes=False` leaves speech recognition out, for realtime models that do it themselves."""
+        """`agent` is who answers: an agent, or a function that starts the session (see `Answering`).
+        `transcribes=False` leaves speech recognition out, for realtime models that do it
+        themselves. Any other keyword goes to `AgentSession`.
+        """
         self.agent = agent
         self.word_seconds = word_seconds
         self.recognition = recognition
@@ -71,15 +75,25 @@ class ScriptedCaller:
         self.session: AgentSession[None] = AgentSession(
             stt=self.stt if transcribes else NOT_GIVEN, vad=self.vad, tts=self.tts, llm=llm, **options
         )
+        self.waited: float | None = None
+        """Seconds of the loop's clock from the last word of the caller's newest turn to the first sound of the
+        reply; None before it."""
         self._closed = asyncio.Event()
         self._spoken = 0.0
+        self._fell_silent: float | None = None
+        """Loop time of the caller's last word that was not answered yet."""
         self.session.on("close", self._on_close)  # pyright: ignore[reportUnknownMemberType]
+        self.session.on("agent_state_changed", self._on_agent_state)  # pyright: ignore[reportUnknownMemberType]
 
     async def __aenter__(self) -> ScriptedCaller:
         self.session.input.audio = self.microphone
         self.session.output.audio = self.loudspeaker
         self.session.output.transcription = self.subtitles
-        await self.session.start(self.agent)  # pyright: ignore[reportUnknownMemberType]
+        try:
+            await answered_by(self.agent, self.session)
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
@@ -112,7 +126,8 @@ class ScriptedCaller:
     async def pauses(self, text: str) -> None:
         """End what `begins` began: silence is noticed, and `text` is the final transcript."""
         loop = asyncio.get_running_loop()
-        since = loop.time()
+        since = self._fell_silent = loop.time()
+        self.waited = None
 
         def ends() -> None:
             quiet = loop.time() - since
@@ -140,11 +155,7 @@ class ScriptedCaller:
 
     def conversation(self) -> list[tuple[str, str]]:
         """Role and words of every message of the session so far."""
-        return [
-            (str(item.role), item.text_content or "")
-            for item in self.session.history.items
-            if item.type == "message"
-        ]
+        return conversation_of(self.session)
 
     async def _voice(self, seconds: float) -> None:
         """Speak for `seconds`; voice detection reports in steps, as interruptions count by them."""
@@ -174,6 +185,11 @@ class ScriptedCaller:
 
     def _last_words(self) -> str:
         return next((text for role, text in reversed(self.conversation()) if role == "assistant"), "")
+
+    def _on_agent_state(self, event: Any) -> None:
+        if event.new_state == "speaking" and self._fell_silent is not None:
+            self.waited = asyncio.get_running_loop().time() - self._fell_silent
+            self._fell_silent = None
 
     def _on_close(self, _: Any) -> None:
         self._closed.set()

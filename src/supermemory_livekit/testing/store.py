@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, TypeVar, cast
@@ -91,7 +91,7 @@ class ScriptedStore(MemoryStore):
 
     Without a script it behaves like a service that works at once:
 
-    - `profile` answers `profiles[tag]`, an empty profile when there is none;
+    - `profile` answers `profiles[tag]`, to which `knows` adds; an empty profile when there is none;
     - `search` answers from `hits[tag]` and from remembered facts, best first;
     - `append` joins deltas with a line break, see `document`; `read` returns the whole;
     - `remember` keeps a fact with a memory id of its own, `forget` and `unremember` take it away again;
@@ -129,6 +129,12 @@ class ScriptedStore(MemoryStore):
         self._ids = 0
 
     # What a test says and sees
+
+    def knows(self, tag: str, *facts: str) -> ScriptedStore:
+        """Add facts to the caller's profile, as known from earlier calls. Returns the store, for chaining."""
+        before = self.profiles.get(tag, Profile())
+        self.profiles[tag] = replace(before, static=(*before.static, *facts))
+        return self
 
     def script(self, operation: Operation, *steps: Step) -> ScriptedStore:
         """Add steps for the next calls of `operation`, one each. Returns the store, for chaining."""
