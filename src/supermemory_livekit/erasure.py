@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .embedding_cache import EmbeddingCache
+from .erasure_marks import ErasureMarks
 from .errors import AccessDenied, Conflict, NotFound, PaymentRequired, ServiceError
 from .spool import erase_spooled
-from .spool_marks import ErasureMarks
 from .store import MemoryPage, MemoryStore
 from .telemetry import describe
 
@@ -124,7 +124,7 @@ async def erase_everywhere(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     directory = Path(spool_dir) if spool_dir is not None else None
-    await asyncio.to_thread(_clear_cache)
+    unmarked = await asyncio.to_thread(_mark_and_clear, directory, tag)
     spooled, waiting, problem = await _erase_spooled(directory, tag)
     done = await erase_caller(store, tag, timeout=timeout, unclear=unclear)
     while waiting and not problem and loop.time() < deadline:
@@ -135,32 +135,38 @@ async def erase_everywhere(
         problem = (
             f"{waiting} turns are in the file of a live process, which drops them before it writes again"
         )
-    if problem:
-        done = replace(done, unread=(*done.unread, "spool"), problems=(*done.problems, f"spool: {problem}"))
-    return replace(done, turns=done.turns + spooled)
+    problems = [f"{where}: {what}" for where, what in (("mark", unmarked), ("spool", problem)) if what]
+    return replace(
+        done,
+        turns=done.turns + spooled,
+        unread=(*done.unread, *(["spool"] if problem else [])),
+        problems=(*done.problems, *problems),
+    )
 
 
 async def _erase_spooled(directory: Path | None, tag: str) -> tuple[int, int, str]:
     """Turns that are gone from the spool, turns that live processes hold, and what went wrong."""
-
-    def work(directory: Path) -> tuple[int, int]:
-        # The mark first: what a live process keeps meanwhile is dropped by it, or never delivered.
-        ErasureMarks(directory).set(tag)
-        return erase_spooled(directory, tag)
-
     if directory is None:
         return 0, 0, ""
     try:
-        erased, left = await asyncio.to_thread(work, directory)
+        erased, left = await asyncio.to_thread(erase_spooled, directory, tag)
     except OSError as error:
         return 0, 0, type(error).__name__
     return erased, left, ""
 
 
-def _clear_cache() -> None:
-    """Which of the vectors are of this caller's texts is not written anywhere, so all of them go: it is a cache."""
+def _mark_and_clear(directory: Path | None, tag: str) -> str:
+    """Leave word for other processes, before anything is deleted. Returns what went wrong.
+
+    Which of the cached vectors are of this caller's texts is not written anywhere, so all of them go: it is a cache.
+    """
     if (cache := EmbeddingCache.from_env()) is not None:
         cache.clear()
+    try:
+        ErasureMarks.of_machine(directory).set(tag)
+    except OSError as error:
+        return type(error).__name__
+    return ""
 
 
 class _Eraser:

@@ -17,6 +17,7 @@ from .call_erasure import CallErasure
 from .capture import Capture
 from .ending import Ending
 from .erasure import ERASE_TIMEOUT, Erasure
+from .erasure_marks import ErasureMarks
 from .errors import ConfigurationError
 from .line import Line
 from .params import InputParams
@@ -35,7 +36,6 @@ from .scope import (
     container_tag as safe_tag,
 )
 from .sdk_store import SDKStore, make_client
-from .spool_marks import ErasureMarks
 from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
 from .tools import MemoryTools
@@ -119,7 +119,7 @@ class SupermemoryLiveKit:
         spool_dir = self._params.spool_dir
         store = gate = WriteGate(
             store,
-            marks=ErasureMarks(spool_dir) if spool_dir is not None else None,
+            marks=ErasureMarks.of_machine(spool_dir),
             erased=lambda tag: self._erasure.noticed(tag),
         )
         self._stats = Stats()

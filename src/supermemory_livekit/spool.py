@@ -121,7 +121,7 @@ def erase_spooled(directory: Path, tag: str) -> tuple[int, int]:
     """Delete what dead processes left of a caller, for good. Reads every file: not for the event loop.
 
     Returns how many turns that were, and how many are left in the files of live processes, which drop them once they
-    see the mark, see `spool_marks`. Raises `OSError` when the disk fails.
+    see the mark, see `erasure_marks`. Raises `OSError` when the disk fails.
     """
     erased = left = 0
     for path in SpoolDirectory(directory).files():

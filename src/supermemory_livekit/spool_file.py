@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from .erasure_marks import ErasureMarks
 from .scope import Scope
 from .spool_directory import MADE, SpoolDirectory, try_lock
-from .spool_marks import ErasureMarks
 from .spool_records import (
     Key,
     Left,
@@ -265,7 +265,7 @@ def erase_from(path: Path, tag: str) -> tuple[int, bool]:
 
 def _without_erased(left: Left, directory: Path) -> Left:
     """What is left to deliver: nothing that was said before its caller was erased."""
-    marks = ErasureMarks(directory)
+    marks = ErasureMarks([directory])
     for scope in left.scopes:
         erased_at = marks.time(scope.container_tag)
         if erased_at is not None:

@@ -2,7 +2,7 @@
 
 All parts of a call speak to the service through one `WriteGate`, so that nothing which was on its way, in whichever
 part, arrives after an erasure. The gate of this call is shut by `shut`; those of other calls, in this process or
-another, see the mark that the erasure left in the spool directory, or that their document has vanished together with
+another, see the mark that the erasure left on this machine, or that their document has vanished together with
 everything else of the caller.
 """
 
@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from .erasure_marks import ErasureMarks
 from .errors import CallerErased, NotFound, ServiceError
-from .spool_marks import ErasureMarks
 from .store import (
     DeletedTag,
     DocumentPage,
