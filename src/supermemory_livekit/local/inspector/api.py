@@ -1,4 +1,4 @@
-"""The page's data: routes under `/inspector/api/`, behind the key."""
+"""The page's data: routes under `/inspector/api/`, behind the key and the service's guard against other sites."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from supermemory_livekit._version import __version__
 from supermemory_livekit.local import schemas as service
-from supermemory_livekit.local.app import Ask, Reply, json_route
 from supermemory_livekit.local.container import Container
+from supermemory_livekit.local.endpoint import Ask, Reply, json_route
 from supermemory_livekit.local.engine import Engine, Operations
 from supermemory_livekit.local.faults import Missing
 from supermemory_livekit.local.recalls import RecentSearches, Search
@@ -27,8 +27,6 @@ __all__ = ["api_routes"]
 
 _NEAR_MISSES = 5
 """Hits shown besides that recall would leave out."""
-
-_SAME_SITE = ("same-origin", "none")
 
 
 def api_routes(engine: Engine) -> Sequence[BaseRoute]:
@@ -59,25 +57,11 @@ def _route(
     inner = json_route(engine, "POST", path, kind, schema, answer)
 
     async def endpoint(request: Request) -> Response:
-        refused = _refusal(request)
-        response: Response = refused if refused is not None else await inner.endpoint(request)
+        response: Response = await inner.endpoint(request)
         response.headers.update(PRIVATE_HEADERS)
         return response
 
     return Route(path, endpoint, methods=["POST"])
-
-
-def _refusal(request: Request) -> Response | None:
-    """The key alone keeps strangers out; this holds when it was switched off, too.
-
-    A form of another site cannot send JSON, and a script of one is stopped by the browser's question first, which
-    nobody answers here. Browsers also say where a request comes from; the page itself is the only right place.
-    """
-    if request.headers.get("sec-fetch-site", "same-origin") not in _SAME_SITE:
-        return JSONResponse({"error": "Only the inspector's own page may ask this"}, 403)
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        return JSONResponse({"error": "The body has to be application/json"}, 415)
-    return None
 
 
 def _overview(operations: Operations, _: Ask[schemas.AskOverview]) -> Reply:
@@ -96,6 +80,7 @@ def _overview(operations: Operations, _: Ask[schemas.AskOverview]) -> Reply:
 def _callers(operations: Operations, ask: Ask[schemas.AskCallers]) -> Reply:
     wanted = ask.body.find.casefold()
     found = [tag for tag in operations.storage.tags() if wanted in tag.tag.casefold()]
+    found.sort(key=lambda tag: (-tag.updated_at, tag.tag))
     first = (ask.body.page - 1) * ask.body.limit
     page = [views.caller_view(tag) for tag in found[first : first + ask.body.limit]]
     return Reply(200, {"callers": page, "total": len(found)})

@@ -1,5 +1,5 @@
 // Which view is shown: it follows the address after the `#`, which browsers send nowhere.
-import { Locked, key } from "./api.js";
+import { Locked, ask, key } from "./api.js";
 import { el, heading } from "./dom.js";
 import { showCall, showCalls } from "./calls.js";
 import { showCallers } from "./callers.js";
@@ -23,6 +23,7 @@ const VIEWS = [
   [["caller", ":tag", "search"], showSearch],
 ];
 
+let admitted = false; // whether the server has taken the key, or needs none
 let leave = null; // ends what the shown view keeps running
 
 function place() {
@@ -53,12 +54,17 @@ async function show({ quiet = false } = {}) {
   main.setAttribute("aria-busy", "true");
   let content;
   try {
+    if (!admitted) {
+      await ask("overview"); // alone: wrong keys are counted, and a view asks several things at once
+      admitted = true;
+    }
     content = found === null
       ? [heading("There is no such page"), el("p", {}, el("a", { href: "#/" }, "All callers"))]
       : await found.view({ ...found.names, query: found.query, signal: leaving.signal, again: () => show({ quiet: true }) });
     unlocked(true);
   } catch (error) {
     if (error instanceof Locked) {
+      admitted = false;
       unlocked(false);
       content = login(key.get() !== null, () => show());
       key.forget();
@@ -90,7 +96,7 @@ function unlocked(is) {
 
 document.getElementById("lock").addEventListener("click", () => {
   key.forget();
-  location.hash = "#/";
+  admitted = false;
   show();
 });
 document.getElementById("skip").addEventListener("click", (event) => {
