@@ -120,6 +120,11 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_by_due ON jobs (due_at);
 """,
+    # 2: what waits for a vector is found without reading the rest: at a start, and by each embed job.
+    """
+CREATE INDEX chunks_by_model ON chunks (tag_id, vector_model);
+CREATE INDEX memories_by_model ON memories (tag_id, vector_model);
+""",
 )
 """What brings a file from each format to the next. A new format is added at the end; none is ever changed."""
 
