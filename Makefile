@@ -11,12 +11,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 WHEEL_VENV := .venv-wheel
+BENCH_VENV := .venv-bench
+BENCH_STORES := chromadb lancedb mem0ai
 LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
 WHEEL_TESTS ?= tests/unit tests/session
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format build test-wheel bench-embedded bench-mirror bench-reply bench-facts bench-retrieval soak clean
+.PHONY: help demo test check format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-retrieval soak clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -68,6 +70,20 @@ test-wheel: build ## The built wheel on the lowest allowed dependencies
 bench-embedded: $(READY) ## How long recall takes and when a call becomes recallable, on the embedded service
 	@$(BIN)/python bench/embedded.py $(ARGS)
 
+# The stores it compares with live in an environment of their own; one that cannot be installed is left out.
+$(BENCH_VENV)/.ready: pyproject.toml constraints.txt
+	@echo "Setting up $(BENCH_VENV), once"
+	@$(PYTHON) -m venv $(BENCH_VENV)
+	@$(BENCH_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --editable ".[local,postgres]"
+	@for store in $(BENCH_STORES); do \
+		$(BENCH_VENV)/bin/python -m pip --disable-pip-version-check install --quiet $$store || \
+			echo "$$store cannot be installed here"; \
+	done
+	@touch $@
+
+bench-engine: $(BENCH_VENV)/.ready ## The embedded service with 100,000 memories, beside Chroma, LanceDB and mem0
+	@$(BENCH_VENV)/bin/python bench/engine.py $(ARGS)
+
 bench-mirror: $(READY) ## How fast a caller's memory is here, and searched here
 	@$(BIN)/python bench/mirror.py $(ARGS)
 
@@ -86,4 +102,4 @@ soak: $(READY) ## Calls under faults and kills, then a count of every turn; ARGS
 	@$(BIN)/python -m bench.soak $(ARGS)
 
 clean: ## Remove what the targets have made
-	rm -rf $(VENV) $(WHEEL_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf $(VENV) $(WHEEL_VENV) $(BENCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
