@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
+from selenium.webdriver import Chrome
 
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
-
-    from .pages import Inspector
-    from .served import Served
-
-if importlib.util.find_spec("selenium") is None:
-    # The tests in this folder need it to be imported at all.
-    collect_ignore_glob = ["test_*.py"]
+from .chromium import chromium, why_not
+from .pages import Inspector
+from .served import Served, fill, served
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
-    from .served import fill, served
-
     path = tmp_path_factory.mktemp("inspector") / "memory.db"
     asyncio.run(fill(path))
     with served(path) as running:
@@ -32,8 +23,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
 
 @pytest.fixture(scope="session")
 def browser() -> Generator[Chrome]:
-    from .chromium import chromium, why_not
-
     reason = why_not()
     if reason is not None:
         pytest.skip(reason)
@@ -42,10 +31,8 @@ def browser() -> Generator[Chrome]:
 
 
 @pytest.fixture
-def locked(server: Served, browser: Chrome) -> Iterator[Inspector]:
+def locked(browser: Chrome, server: Served) -> Iterator[Inspector]:
     """A tab in which no key was entered."""
-    from .pages import Inspector
-
     browser.get(server.url + "/inspector/icon.svg")
     browser.execute_script("sessionStorage.clear()")
     page = Inspector(browser, server.url)
