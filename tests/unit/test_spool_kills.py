@@ -14,7 +14,10 @@ from tests.unit.capturing import ANA, turns_in
 from supermemory_livekit.sdk_store import SDKStore, make_client
 from supermemory_livekit.spool_recovery import recover
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs file locks of POSIX, and kill -9")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="needs file locks of POSIX, and kill -9"),
+    pytest.mark.timeout(120),  # a line that a killed process sent is believed missing after twelve seconds
+]
 
 ROOT = Path(__file__).parents[2]
 
