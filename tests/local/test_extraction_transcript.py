@@ -126,3 +126,13 @@ def test_no_text_makes_reading_fail(text: str) -> None:
 def test_json_nested_too_deep_to_read_is_no_call() -> None:
     """As above, for the limit of the parser."""
     assert parse_transcript("[" * 200_000) == []
+
+
+def test_lists_that_were_added_one_after_another_are_one_call() -> None:
+    """A client that writes its messages as JSON adds a list at each write; several may wait to be read."""
+    text = '[{"role": "user", "content": "I sail"}]\n[{"role": "assistant", "content": "Nice"}]\n'
+    assert [(line.role, line.text) for line in parse_transcript(text)] == [
+        ("caller", "I sail"),
+        ("agent", "Nice"),
+    ]
+    assert parse_transcript(text + "and more") == []

@@ -78,7 +78,7 @@ async def test_a_batch_stores_each_text(service: Service) -> None:
 
 
 async def test_a_document_is_shown_with_its_pieces_and_memories_if_asked_for(service: Service) -> None:
-    """v5 contract: `include` is a list with commas."""
+    """v5 contract: `include` is a list with commas, or the parameter named twice, as the SDK does."""
     await add(service, "ana", call("C: I sail.", "A: Nice."), id="a/b ä")
     plain = await ok(service.http, "GET", "/ns/ana/document/a%2Fb%20%C3%A4")
     assert plain["id"] == "a/b ä"
@@ -87,6 +87,8 @@ async def test_a_document_is_shown_with_its_pieces_and_memories_if_asked_for(ser
     assert "chunks" not in plain
     assert "memories" not in plain
     whole = await ok(service.http, "GET", "/ns/ana/document/a%2Fb%20%C3%A4", include="chunks,memories")
+    again = await ok(service.http, "GET", "/ns/ana/document/a%2Fb%20%C3%A4", include=["chunks", "memories"])
+    assert again == whole
     assert [memory["memory"] for memory in whole["memories"]] == ["I sail."]
     assert "I sail." in whole["chunks"][0]["content"]
 

@@ -100,7 +100,9 @@ class Endpoint:
         if self.body_optional and not raw.strip():
             raw = b"{}"
         path = {name: str(value) for name, value in request.path_params.items()}
-        query = dict(request.query_params)
+        # A list may be given with commas or by naming the parameter again.
+        names = request.query_params.keys()
+        query = {name: ",".join(request.query_params.getlist(name)) for name in names}
         accept = request.headers.get("accept", "")
 
         def work(operations: Operations) -> Response:

@@ -99,22 +99,34 @@ def _from_blocks(text: str) -> Iterator[Line]:
 
 
 def _from_json(text: str) -> Iterator[Line]:
+    for data in _values(text):
+        if isinstance(data, dict):
+            data = cast(dict[str, Any], data).get("messages")
+        if not isinstance(data, list):
+            return
+        for item in cast(Sequence[Any], data):
+            if not isinstance(item, dict):
+                continue
+            message = cast(dict[str, Any], item)
+            said = _content(message.get("content"))
+            role = message.get("role")
+            if isinstance(role, str) and said:
+                yield Line(_message_time(message), _role(role.strip().lower()), said)
+
+
+def _values(text: str) -> list[Any]:
+    """The JSON values that stand one after another: each write of a client adds one. None when there is other text."""
+    decoder = json.JSONDecoder()
+    values: list[Any] = []
+    place = 0
     try:
-        data: Any = json.loads(text)
+        while rest := text[place:].lstrip():
+            place = len(text) - len(rest)
+            value, place = decoder.raw_decode(text, place)
+            values.append(value)
     except (ValueError, RecursionError):
-        return
-    if isinstance(data, dict):
-        data = cast(dict[str, Any], data).get("messages")
-    if not isinstance(data, list):
-        return
-    for item in cast(Sequence[Any], data):
-        if not isinstance(item, dict):
-            continue
-        message = cast(dict[str, Any], item)
-        said = _content(message.get("content"))
-        role = message.get("role")
-        if isinstance(role, str) and said:
-            yield Line(_message_time(message), _role(role.strip().lower()), said)
+        return []
+    return values
 
 
 def _content(content: Any) -> str:
