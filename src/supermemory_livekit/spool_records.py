@@ -26,6 +26,7 @@ __all__ = [
     "refused_record",
     "sent_record",
     "turn_record",
+    "turns_under",
     "without_tag",
 ]
 
@@ -156,7 +157,18 @@ def without_tag(data: bytes, tag: str) -> tuple[bytes, int]:
                 continue
             others = True
         kept.append(line)
-    return (b"\n".join([*kept, b""]) if others else b""), reader.turns_of(tag)
+    return (b"\n".join([*kept, b""]) if others else b""), sum(
+        turn.part == turn.parts for _, turn in reader.pieces_of(tag)
+    )
+
+
+def turns_under(data: bytes, tag: str) -> list[tuple[Scope, Turn]]:
+    """The pieces of turns in a file with these contents that belong to a container tag and nobody has."""
+    reader = _Reader()
+    if data and read_records(data).known:
+        for line in filter(None, data.split(b"\n")[1:]):
+            reader.read(line)
+    return reader.pieces_of(tag)
 
 
 def read_records(data: bytes) -> Left:
@@ -233,13 +245,10 @@ class _Reader:
         owner = self._owners.get(cast("Key", key))
         return self._scopes.get(owner) if owner is not None else None
 
-    def turns_of(self, tag: str) -> int:
-        """Whole turns of a caller that no acknowledgement covers."""
-        owners = ((self.owner_of(key), turn) for key, turn in self._pieces.items())
-        return sum(
-            owner is not None and owner.container_tag == tag and turn.part == turn.parts
-            for owner, turn in owners
-        )
+    def pieces_of(self, tag: str) -> list[tuple[Scope, Turn]]:
+        """The pieces of a caller's turns that no acknowledgement covers."""
+        owned = ((self.owner_of(key), turn) for key, turn in self._pieces.items())
+        return [(owner, turn) for owner, turn in owned if owner is not None and owner.container_tag == tag]
 
     def left(self) -> Left:
         left = Left(damaged=self._damaged)

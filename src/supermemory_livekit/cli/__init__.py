@@ -1,8 +1,9 @@
-"""The command `supermemory-livekit`. All but `flush` needs the extra `[local]`, and says so when that is missing."""
+"""The command `supermemory-livekit`. `demo` and `serve` need the extra `[local]`, and say so when that is missing."""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 from supermemory_livekit._version import __version__
@@ -12,16 +13,18 @@ __all__ = ["main"]
 _EXTRA = ("typer", "rich", "starlette", "uvicorn", "openai")
 """Modules that the other commands need, and that a core install need not have."""
 
+CORE_COMMANDS = ("doctor", "erase", "export", "flush", "inspect")
+"""Each is a module with a `main` of its own: a worker's host need not have the extra."""
+
 
 def main() -> None:
     """Run the command with the arguments of this process. Exit code 2 means wrong usage, or a missing extra."""
     if sys.argv[1:] == ["--version"]:
         print(f"supermemory-livekit {__version__}")
         return
-    if sys.argv[1:2] == ["flush"]:  # a worker host need not have the extra
-        from .flush import main as flush
-
-        sys.exit(flush(sys.argv[2:]))
+    if sys.argv[1:2] and sys.argv[1] in CORE_COMMANDS:
+        command = import_module(f".{sys.argv[1]}", __name__)
+        sys.exit(command.main(sys.argv[2:]))
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         print(

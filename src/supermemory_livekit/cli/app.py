@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -144,15 +145,23 @@ def serve(
     )
 
 
-# It reads its own arguments, since it runs without typer too, and stands here for the list of commands.
-@app.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-)
-def flush(context: typer.Context) -> None:
-    """Deliver what workers that were killed left in their spool."""
-    from .flush import main
+def _core_command(name: str, help_: str) -> None:
+    """A command that reads its own arguments, since it runs without typer too. It is here for the list of commands."""
 
-    raise typer.Exit(main(context.args))
+    @app.command(
+        name,
+        help=help_,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    )
+    def run(context: typer.Context) -> None:  # pyright: ignore[reportUnusedFunction]
+        raise typer.Exit(import_module(f".{name}", __package__).main(context.args))
+
+
+_core_command("flush", "Deliver what workers that were killed left in their spool.")
+_core_command("inspect", "Show what is known of one caller.")
+_core_command("export", "Write everything that is known of one caller as JSON Lines.")
+_core_command("erase", "Delete everything of one caller, and prove it by reading back.")
+_core_command("doctor", "Check whether the memory works from here, and say what to do.")
 
 
 class Part(str, Enum):
