@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from supermemory_livekit.capture import Capture
-from supermemory_livekit.scope import Scope
-from supermemory_livekit.transcript import Role
+if TYPE_CHECKING:  # the proxy and the count start faster without the package
+    from supermemory_livekit.capture import Capture
+    from supermemory_livekit.scope import Scope
+    from supermemory_livekit.transcript import Role
 
 __all__ = ["Spoken", "TruthFile", "events", "spoken_turns", "tokens_in", "truth_files"]
 
