@@ -1,135 +1,140 @@
-"""How much of what a question needs is among the first hits, on the LoCoMo conversations.
+"""How much of what a question needs a search of stored calls returns, on the LoCoMo conversations.
 
-    python bench/retrieval.py DATA [--speed] [--facts tests/retrieval/paraphrases.json]
+    python bench/retrieval.py DATA [--roles] [--speed] [--facts tests/retrieval/paraphrases.json]
 
-DATA is a folder of LoCoMo conversations, one JSON file each (Maharana et al., ACL 2024; CC BY-NC 4.0, so
-not part of this repository). Evidence recall at k: the share of a question's evidence turns that are in
-the first k hits, averaged over questions; category 5 has no answer and is left out. Compared in the same
-run:
+DATA is a folder of LoCoMo conversations, one JSON file each (Maharana et al., ACL 2024; CC BY-NC 4.0, so not part
+of this repository). Each conversation is one caller: its sessions are stored through the official SDK in an
+embedded service of its own, one document each, in the lines of our transcripts with who and when. `--roles` writes
+Caller and Agent instead of the two names, which the questions go on to use. Each question is asked with the
+plugin's default search settings.
 
-    bm25_turn     lone turns, full text bm25_window   windows of three turns, every second turn a centre,
-    full text; all three turns count as returned index_window  the same windows with the semantic model
-    blended in, as the embedded service searches calls
+Evidence recall at k: the share of a question's evidence turns that stand, as whole lines, in the text of the hits of
+a search for k of them, averaged over questions; category 5 has no answer and is left out. Hits are stretches of one
+or more turns; so there is also the recall within the first 2,000 characters of what the default search returns, in
+which stamps, names and line ends count. Compared in the same run with BM25 of lone turns: FTS5, porter stemmer, stop
+words removed, whose text is charged for name and words alone.
 
-and, since a window is longer than a turn, recall within the first 2,000 characters of returned text.
 `--facts` adds how often a short fact is the first hit, and among the first three, when it is asked for in
 other words: by full text, and by the index. `--speed` adds the time of a search at 200, 2,000 and 20,000
-passages, and of one embedding.
+passages, half of them turns of calls, and of one embedding.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import re
+import sqlite3
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from supermemory import AsyncSupermemory
 
-from supermemory_livekit.retrieval import Embedder, Index, Passage, load_embedder
+from locomo import Conversation, Turn, read_all
+from supermemory_livekit import InputParams
+from supermemory_livekit.local import Engine, open_local
+from supermemory_livekit.retrieval import Embedder, Index, Passage, Place, load_embedder
 
+TAG = "caller"
 CUTS = (5, 10, 20)
 BUDGET = 2_000  # characters
-ADVERSARIAL = 5
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+STOP_WORDS = frozenset(
+    """
+    a about above after again against all am an and any are as at be because been before being below between both but
+    by can could did do does doing down during each few for from further had has have having he her here hers him his
+    how i if in into is it its itself just me more most my myself no nor not now of off on once only or other our ours
+    out over own s same she should so some such t than that the their theirs them then there these they this those
+    through to too under until up very was we were what when where which while who whom why will with would you your
+    """.split()  # noqa: SIM905
+)
 
 
-@dataclass(frozen=True)
-class Piece:
-    """What can be returned: its text, and the turns in it."""
+@dataclass
+class Recalls:
+    """Shares of the evidence that were found, one per question: at each cut, and in the budget."""
 
-    text: str
-    turns: frozenset[str]
+    at: dict[int, list[float]] = field(default_factory=lambda: {cut: [] for cut in CUTS})
+    in_budget: list[float] = field(default_factory=list[float])
 
-
-@dataclass(frozen=True)
-class Conversation:
-    turns: list[Piece]
-    windows: list[Piece]
-    questions: list[tuple[str, frozenset[str]]]
+    def means(self, chosen: Sequence[bool]) -> list[float]:
+        rows = [*self.at.values(), self.in_budget]
+        return [statistics.fmean(x for x, wanted in zip(row, chosen, strict=True) if wanted) for row in rows]
 
 
-def read(path: Path) -> Conversation:
-    raw: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    turns: list[Piece] = []
-    windows: list[Piece] = []
-    numbers = sorted(int(match[1]) for name in raw if (match := re.fullmatch(r"session_(\d+)", name)))
-    for number in numbers:
-        stamp = _stamp(str(raw.get(f"session_{number}_date_time", "")))
-        session = [
-            Piece(f"{stamp}{turn['speaker']}: {turn['text']}", frozenset([str(turn["dia_id"])]))
-            for turn in raw[f"session_{number}"]
-        ]
-        turns.extend(session)
-        for centre in range(1, max(len(session), 2), 2):
-            around = session[max(0, centre - 1) : centre + 2]
-            windows.append(
-                Piece(
-                    "\n".join(one.text for one in around),
-                    frozenset[str]().union(*(one.turns for one in around)),
-                )
-            )
-    questions = [
-        (str(one["question"]), frozenset(map(str, one["evidence"])))
-        for one in raw["qa"]
-        if one.get("category") != ADVERSARIAL and one.get("evidence")
-    ]
-    return Conversation(turns, windows, questions)
-
-
-def _stamp(when: str) -> str:
-    try:
-        return f"[{datetime.strptime(when, '%I:%M %p on %d %B, %Y').isoformat()}Z] "
-    except ValueError:
-        return ""
-
-
-def recall(
-    conversations: Sequence[Conversation],
-    pieces: Callable[[Conversation], list[Piece]],
-    embedder: Embedder | None,
-) -> dict[str, float]:
-    """Evidence recall in percent, by cut."""
-    shares: dict[str, list[float]] = {}
-    for conversation in conversations:
-        choice = pieces(conversation)
-        vectors = embedder.embed([piece.text for piece in choice]) if embedder else None
-        index = Index()
-        index.add(
-            Passage(str(n), piece.text, "chunk", None, None if vectors is None else vectors[n])
-            for n, piece in enumerate(choice)
+async def searched(conversation: Conversation, found: Recalls) -> list[float]:
+    """Ask the service. Milliseconds of each search with default settings."""
+    turns, times = conversation.turns, list[float]()
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(Path(folder) / "memory.db")
+        sdk = AsyncSupermemory(
+            api_key="none", base_url="http://local", http_client=open_local(engine=engine), max_retries=0
         )
-        for question, evidence in conversation.questions:
-            vector = embedder.embed([question])[0] if embedder else None
-            hits = index.search(question, query_vector=vector, limit=max(CUTS), threshold=0)
-            found = [choice[int(hit.key)] for hit in hits]
+        for number, session in enumerate(conversation.sessions):
+            text = "\n".join(turn.line for turn in session)
+            await sdk.add(content=text, container_tag=TAG, custom_id=f"lk-{number}", dreaming="instant")
+        while not await engine.settled(60):
+            pass
+        defaults = InputParams()
+        for question in conversation.questions:
             for cut in CUTS:
-                shares.setdefault(str(cut), []).append(_share(found[:cut], evidence))
-            shares.setdefault("2000c", []).append(_share(_within_budget(found), evidence))
-    return {cut: 100 * statistics.fmean(values) for cut, values in shares.items()}
+                began = time.perf_counter()
+                answer = await sdk.search.memories(
+                    q=question.text,
+                    container_tag=TAG,
+                    search_mode="hybrid",
+                    threshold=defaults.search_threshold,
+                    limit=cut,
+                )
+                took = 1_000 * (time.perf_counter() - began)
+                texts = [hit.chunk or hit.memory or "" for hit in answer.results]
+                found.at[cut].append(_share(turns, question.evidence, "\n".join(texts)))
+                if cut == defaults.search_limit:
+                    times.append(took)
+                    found.in_budget.append(_share(turns, question.evidence, "\n".join(texts)[:BUDGET]))
+        await sdk.close()
+    return times
 
 
-def _share(found: Sequence[Piece], evidence: frozenset[str]) -> float:
-    returned = frozenset[str]().union(*(piece.turns for piece in found))
-    return len(evidence & returned) / len(evidence)
+def _share(turns: Sequence[Turn], evidence: frozenset[int], text: str) -> float:
+    lines = frozenset(text.split("\n"))
+    return sum(turns[position].line in lines for position in evidence) / len(evidence)
 
 
-def _within_budget(found: Sequence[Piece]) -> list[Piece]:
-    kept: list[Piece] = []
-    used = 0
-    for piece in found:
-        used += len(piece.text)
-        if used > BUDGET:
-            break
-        kept.append(piece)
-    return kept
+def bm25(conversation: Conversation, found: Recalls) -> None:
+    """Ask FTS5 for lone turns."""
+    turns = [f"{turn.speaker}: {turn.text}" for turn in conversation.turns]
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE VIRTUAL TABLE turns USING fts5(text, tokenize='porter unicode61')")
+        rows = [(position, " ".join(_words(text))) for position, text in enumerate(turns)]
+        database.executemany("INSERT INTO turns (rowid, text) VALUES (?, ?)", rows)
+        for question in conversation.questions:
+            asked = " OR ".join(f'"{word}"' for word in _words(question.text))
+            ranked = database.execute("SELECT rowid FROM turns WHERE turns MATCH ? ORDER BY rank", (asked,))
+            best = [int(row[0]) for row in ranked] if asked else []
+            for cut in CUTS:
+                found.at[cut].append(len(question.evidence.intersection(best[:cut])) / len(question.evidence))
+            used, within = 0, set[int]()
+            for position in best:
+                used += len(turns[position])
+                if used > BUDGET:
+                    break
+                used += 1
+                within.add(position)
+            found.in_budget.append(len(question.evidence & within) / len(question.evidence))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in STOP_WORDS]
 
 
 def facts(path: Path, embedder: Embedder | None) -> Iterator[tuple[str, float]]:
@@ -166,7 +171,14 @@ def speed(embedder: Embedder | None) -> Iterator[tuple[str, float]]:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         texts = [" ".join(random.choice(vocabulary, 40, p=weights)) for _ in range(size)]
         began = time.perf_counter()
-        index.add(Passage(str(n), texts[n], "chunk", None, vectors[n]) for n in range(size))
+        index.add(
+            Passage(str(n), texts[n], "memory", None, vectors[n])
+            if n % 2
+            else Passage(
+                str(n), f"Caller: {texts[n]}", "chunk", None, vectors[n], Place(str(n // 60), n, n + 1)
+            )
+            for n in range(size)
+        )
         yield f"add_{size}_each", 1_000 * (time.perf_counter() - began) / size
         queries = [" ".join(random.choice(vocabulary, 8, p=weights)) for _ in range(200)]
         vector = vectors[0]
@@ -191,42 +203,55 @@ def _timed(name: str, call: Callable[[str], object], texts: Sequence[str]) -> It
     yield f"{name}_p95", times[int(len(times) * 0.95)]
 
 
+def _show(name: str, recalls: Recalls, categories: Sequence[int]) -> list[float]:
+    for number, category in ((0, "all"), *sorted(CATEGORIES.items())):
+        chosen = [not number or one == number for one in categories]
+        if any(chosen):
+            shown = "  ".join(f"{value:.3f}" for value in recalls.means(chosen))
+            print(f"{name:7} {category:12} {sum(chosen):4}   {shown}")
+    return recalls.means([True] * len(categories))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Evidence recall on LoCoMo conversations.")
     parser.add_argument("data", type=Path, help="folder of LoCoMo conversations, one JSON file each")
+    parser.add_argument("--roles", action="store_true", help="write Caller and Agent instead of names")
     parser.add_argument("--facts", type=Path, help="file of facts and questions in other words")
-    parser.add_argument("--speed", action="store_true", help="also measure times")
+    parser.add_argument("--speed", action="store_true", help="also measure times of the index alone")
     options = parser.parse_args(arguments)
-    files = sorted(options.data.glob("*.json")) if options.data.is_dir() else []
-    if not files:
+    conversations = read_all(options.data, roles=options.roles)
+    if not conversations:
         print("retrieval: no LoCoMo conversations in the folder given; nothing was measured", file=sys.stderr)
         return 2
     embedder = load_embedder()
     if embedder is None:
-        print("retrieval: no semantic model installed; index_window is full text only", file=sys.stderr)
-    conversations = [read(path) for path in files]
-    rows = {
-        "bm25_turn": recall(conversations, lambda one: one.turns, None),
-        "bm25_window": recall(conversations, lambda one: one.windows, None),
-        "index_window": recall(conversations, lambda one: one.windows, embedder),
-    }
-    values: list[tuple[str, str]] = [
-        ("conversations", str(len(conversations))),
-        ("questions", str(sum(len(one.questions) for one in conversations))),
-        ("turns", str(sum(len(one.turns) for one in conversations))),
-    ]
-    for name, row in rows.items():
-        print(f"{name:14}", "  ".join(f"@{cut} {value:5.1f}" for cut, value in row.items()))
-        values += [(f"{name}_at_{cut}", f"{value:.1f}") for cut, value in row.items()]
+        print("retrieval: no semantic model installed; this is full text only", file=sys.stderr)
     if options.facts:
         for name, percent in facts(options.facts, embedder):
-            print(f"{name:20} {percent:5.1f}")
-            values.append((name, f"{percent:.1f}"))
+            print(f"{name:20} {percent:5.1f} %")
     if options.speed:
         for name, milliseconds in speed(embedder):
             print(f"{name:20} {milliseconds:.2f} ms")
-            values.append((f"{name}_ms", f"{milliseconds:.2f}"))
-    print(" ".join(f"{name}={value}" for name, value in values))
+    ours, lexical, times = Recalls(), Recalls(), list[float]()
+    for conversation in conversations:
+        times += asyncio.run(searched(conversation, ours))
+        bm25(conversation, lexical)
+    categories = [question.category for one in conversations for question in one.questions]
+    turns = sum(len(one.turns) for one in conversations)
+    print(f"{len(conversations)} conversations, {turns} turns, {len(categories)} questions")
+    print(
+        "recall                 asked   "
+        + "  ".join(f"{'@' + str(cut):5}" for cut in CUTS)
+        + f"  in {BUDGET}"
+    )
+    _, at_10, _, in_budget = _show("search", ours, categories)
+    _, bm25_at_10, _, bm25_in_budget = _show("bm25", lexical, categories)
+    times.sort()
+    print(
+        f"recall_at_10={at_10:.3f} recall_at_2000_chars={in_budget:.3f} bm25_recall_at_10={bm25_at_10:.3f} "
+        f"bm25_recall_at_2000_chars={bm25_in_budget:.3f} p50_ms={times[len(times) // 2]:.1f} "
+        f"p95_ms={times[int(len(times) * 0.95)]:.1f}"
+    )
     return 0
 
 

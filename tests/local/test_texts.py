@@ -17,53 +17,52 @@ from supermemory_livekit.local.texts import (
     opening_time,
     parse_time,
     to_ms,
-    windows,
+    turns,
 )
 
 words = st.text(st.sampled_from("ab c.é\u200d"), max_size=60)
-turns = st.lists(st.tuples(st.sampled_from(["Caller", "Agent"]), words | st.just("w " * 1500)), max_size=12)
+said = st.lists(st.tuples(st.sampled_from(["Caller", "Agent"]), words | st.just("w " * 1500)), max_size=12)
 
 
 def transcript(said: list[tuple[str, str]]) -> str:
     return "\n".join(f"[2026-11-01T10:00:{n:02}.000Z] {who}: {text}" for n, (who, text) in enumerate(said))
 
 
-def test_a_window_holds_three_turns_and_shares_one_with_the_next() -> None:
-    """Brief of the embedded service: about 3 turns with overlap."""
+def test_each_turn_of_a_call_is_a_piece() -> None:
+    """Decision 0013: what is found is judged turn by turn, and joined again when it is shown."""
     content = transcript([("Caller", str(n)) for n in range(5)])
-    lines = content.split("\n")
-    assert [content[start:stop].split("\n") for start, stop in windows(content)] == [lines[0:3], lines[2:5]]
+    assert [content[start:stop] for start, stop in turns(content)] == content.split("\n")
 
 
-def test_a_text_that_is_no_conversation_is_cut_without_overlap() -> None:
-    """Only a conversation needs its questions beside its answers."""
+def test_a_text_that_is_no_conversation_is_cut_as_seldom_as_possible() -> None:
+    """Only in a conversation does each line have somebody who says it."""
     content = "\n".join(f"{n} " + "word " * 100 for n in range(6))
-    cut = list(windows(content))
-    assert len(cut) > 1
+    cut = list(turns(content))
+    assert len(cut) == 3
     assert all(one[1] <= two[0] for one, two in pairwise(cut))
 
 
-@given(turns, words)
-def test_windows_cover_every_word_and_stay_small(said: list[tuple[str, str]], other: str) -> None:
+@given(said, words)
+def test_pieces_cover_every_word_and_stay_small(call: list[tuple[str, str]], other: str) -> None:
     """Nothing that was said is left out of search, however long a turn is."""
-    for content in (transcript(said), other, "w" * 5000):
+    for content in (transcript(call), other, "w" * 5000):
         covered = [False] * len(content)
-        for start, stop in windows(content):
+        for start, stop in turns(content):
             assert 0 < stop - start <= 1200
             covered[start:stop] = [True] * (stop - start)
         assert all(seen or character.isspace() for seen, character in zip(covered, content, strict=True))
 
 
-@given(st.lists(turns, min_size=1, max_size=5))
+@given(st.lists(said, min_size=1, max_size=5))
 def test_cutting_what_was_added_gives_the_same_as_cutting_it_all(parts: list[list[tuple[str, str]]]) -> None:
-    """A document grows with each reply: only its last window is cut again."""
+    """A document grows with each reply: only its last piece is cut again."""
     content = ""
     cut: list[tuple[int, int]] = []
     for part in parts:
         content = f"{content}\n{transcript(part)}" if content else transcript(part)
         start = cut[-1][0] if cut else 0
-        cut = [*cut[:-1], *windows(content, start)]
-    assert cut == list(windows(content))
+        cut = [*cut[:-1], *turns(content, start)]
+    assert cut == list(turns(content))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,17 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
+from supermemory_livekit.retrieval import Place
+
 from .database import Connection, Row
 from .records import Chunk, Document, Memory, StoredPassage, chunk_of, document_of, memory_of
 from .texts import exact_form, norm_form, now_ms
 
 __all__ = ["LIVE", "Container", "Unembedded"]
 
-Unembedded = tuple[Literal["memory", "chunk"], int, str]
-"""Kind, row and text of something without a vector of the wanted model."""
+Unembedded = tuple[Literal["memory", "chunk"], int, str, str]
+"""Kind, row and text of something without a vector of the wanted model, and what stands before it: a turn is
+embedded with the turn that it may answer."""
 
 _DOCUMENT = """
 SELECT d.*, t.tag,
@@ -213,9 +216,11 @@ class Container:
     def passages(self, since: int) -> list[StoredPassage]:
         """What can be found and changed after that version, of each kind in the order it was stored."""
         rows = self._all(
-            f"""SELECT 'memory' AS kind, seq, id, text, at, forget_after, vector, vector_model FROM memories
+            f"""SELECT 'memory' AS kind, seq, id, text, at, forget_after, vector, vector_model,
+            0 AS document_seq, 0 AS start, 0 AS stop FROM memories
             WHERE tag_id=:tag_id AND changed>:since AND {LIVE}
-            UNION ALL SELECT 'chunk', seq, id, text, at, NULL, vector, vector_model FROM chunks
+            UNION ALL SELECT 'chunk', seq, id, text, at, NULL, vector, vector_model,
+            document_seq, start, stop FROM chunks
             WHERE tag_id=:tag_id AND changed>:since""",  # noqa: S608
             {"since": since, "now": now_ms()},
         )
@@ -228,6 +233,9 @@ class Container:
                 forget_after=row["forget_after"],
                 vector=None if row["vector"] is None else self._connection.vector(row["vector"]),
                 vector_model=row["vector_model"],
+                place=Place(str(row["document_seq"]), row["start"], row["stop"])
+                if row["document_seq"]
+                else None,
             )
             for row in sorted(rows, key=lambda row: (row["kind"], row["seq"]))
         ]
@@ -235,11 +243,13 @@ class Container:
     def unembedded(self, model_id: str, limit: int) -> list[Unembedded]:
         """Passages without a vector of this model, facts first."""
         rows = self._all(
-            """SELECT 'memory' AS kind, seq, text FROM memories
+            """SELECT 'memory' AS kind, seq, text, NULL AS before FROM memories
             WHERE tag_id=:tag_id AND (vector_model IS NULL OR vector_model<>:model) AND latest=1
-            UNION ALL SELECT 'chunk', seq, text FROM chunks
+            UNION ALL SELECT 'chunk', seq, text, (SELECT p.text FROM chunks p
+                WHERE p.tag_id=c.tag_id AND p.document_seq=c.document_seq AND p.start<c.start
+                ORDER BY p.start DESC LIMIT 1) FROM chunks c
             WHERE tag_id=:tag_id AND (vector_model IS NULL OR vector_model<>:model)
             LIMIT :limit""",
             {"model": model_id, "limit": limit},
         )
-        return [(row["kind"], row["seq"], row["text"]) for row in rows]
+        return [(row["kind"], row["seq"], row["text"], row["before"] or "") for row in rows]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from supermemory_livekit.retrieval import Index, Kind, Passage
+from supermemory_livekit.retrieval import Index, Kind, Passage, Ranked
 
 from .container import Container
 from .encoder import Encoder
@@ -219,11 +219,16 @@ class Finder:
             (kind, row_id, one.similarity) for one in ranked for kind, _, row_id in [one.key.partition(":")]
         ]
         memories = container.memories([row_id for kind, row_id, _ in keys if kind == "memory"])
-        chunks = container.chunks([row_id for kind, row_id, _ in keys if kind == "chunk"])
+        excerpts = _pieces(container, ranked)
         sources: dict[int, list[Document]] = {}
         if with_sources or filepath is not None:
             sources = container.sources([memory.seq for memory in memories.values()])
-        documents = container.documents_by_seq({chunk.document_seq for chunk in chunks.values()})
+        documents = container.documents_by_seq({parts[0].document_seq for parts in excerpts.values()})
+        chunks = {
+            row_id: _excerpt(row_id, parts, documents[parts[0].document_seq])
+            for row_id, parts in excerpts.items()
+            if parts[0].document_seq in documents
+        }
         said = {norm_form(memory.text) for memory in memories.values()}
         hits: list[Hit] = []
         for _, row_id, similarity in keys:
@@ -231,7 +236,7 @@ class Finder:
                 memory = memories[row_id]
                 hit = Hit(similarity, memory, None, tuple(sources.get(memory.seq, ())))
                 metadata = memory.metadata
-            elif row_id in chunks and chunks[row_id].document_seq in documents:
+            elif row_id in chunks:
                 if norm_form(chunks[row_id].text) in said:
                     continue  # a remembered text is a document of its own: its memory is among the hits already
                 document = documents[chunks[row_id].document_seq]
@@ -263,6 +268,29 @@ def _found(hits: list[Hit]) -> list[Found]:
         )
         for hit in hits
     ]
+
+
+def _pieces(container: Container, ranked: Sequence[Ranked]) -> dict[str, list[Chunk]]:
+    """The pieces of stored text of each hit, in reading order, by the id of the one that it is named by."""
+    ids = {one.key: [_row_id(key) for key in one.keys] for one in ranked if one.key.startswith("chunk:")}
+    chunks = container.chunks([row_id for row_ids in ids.values() for row_id in row_ids])
+    return {
+        _row_id(key): [chunks[row_id] for row_id in row_ids if row_id in chunks]
+        for key, row_ids in ids.items()
+        if _row_id(key) in chunks
+    }
+
+
+def _row_id(key: str) -> str:
+    return key.partition(":")[2]
+
+
+def _excerpt(row_id: str, pieces: Sequence[Chunk], document: Document) -> Chunk:
+    """The stretch of the document that these pieces make, as the one with this id."""
+    best = next(piece for piece in pieces if piece.id == row_id)
+    start = pieces[0].position
+    stop = max(piece.position + len(piece.text) for piece in pieces)
+    return replace(best, position=start, text=document.content[start:stop])
 
 
 def _filed(hit: Hit, filepath: str | None) -> bool:

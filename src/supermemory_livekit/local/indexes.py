@@ -51,7 +51,7 @@ class _Entry:
             for row in container.passages(since=self.version):
                 key = _key(row.kind, row.id)
                 vector = row.vector if row.vector_model == self.model_id else None
-                self.index.add([Passage(key, row.text, row.kind, from_ms(row.at), vector)])
+                self.index.add([Passage(key, row.text, row.kind, from_ms(row.at), vector, row.place)])
                 self.keys.add(key)
                 self.expires.pop(key, None)
                 if row.forget_after is not None:

@@ -13,6 +13,8 @@ import logging
 import threading
 from collections.abc import Collection, Sequence
 
+from supermemory_livekit.retrieval import in_context
+
 from .database import StorageError
 from .encoder import Encoder
 from .extraction import (
@@ -224,7 +226,7 @@ class Ingest:
                 batch = container.unembedded(embedder.model_id, _BATCH)
             if not batch:
                 break
-            vectors = embedder.embed([text for _, _, text in batch])
+            vectors = embedder.embed([in_context(text, before) for _, _, text, before in batch])
             # Not durable, here and below: vectors that are lost are computed again.
             with self._storage.write(job.tag, durable=False) as writer:
                 self._queue.check(writer, job)

@@ -10,6 +10,8 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from supermemory_livekit.retrieval import Place
+
 from .database import Row
 
 __all__ = [
@@ -131,6 +133,8 @@ class StoredPassage:
     forget_after: int | None
     vector: NDArray[np.float32] | None
     vector_model: str | None
+    place: Place | None
+    """Of a piece of a document."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pure helpers on texts: ids and times; equality of facts and windows of turns are the ones of `retrieval`."""
+"""Pure helpers on texts: ids and times; equality of facts and turns of calls are the ones of `retrieval`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import string
 import time
 from datetime import date, datetime, timedelta, timezone
 
-from supermemory_livekit.retrieval import exact_form, norm_form, windows
+from supermemory_livekit.retrieval import exact_form, norm_form, turns
 
 __all__ = [
     "exact_form",
@@ -20,7 +20,7 @@ __all__ = [
     "opening_time",
     "parse_time",
     "to_ms",
-    "windows",
+    "turns",
 ]
 
 _ALPHABET = string.ascii_letters + string.digits

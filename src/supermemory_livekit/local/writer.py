@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .container import Container, Unembedded
 from .records import Document, Memory, Metadata, NewMemory
-from .texts import new_id, norm_form, now_ms, opening_time, windows
+from .texts import new_id, norm_form, now_ms, opening_time, turns
 
 __all__ = ["Vector", "Writer"]
 
@@ -58,7 +58,7 @@ class Writer(Container):
         return document
 
     def append(self, document: Document, added: str, *, metadata: Metadata, dated_at: int | None) -> None:
-        """Make the content longer. What was cut into windows before is kept, save for the last window."""
+        """Make the content longer. What was cut into pieces before is kept, save for the last one."""
         content = document.content + added
         self._all(
             """UPDATE documents SET content=:content, metadata=:metadata, updated_at=:now,
@@ -207,7 +207,7 @@ class Writer(Container):
                         "seq": seq,
                         "text": text,
                     }
-                    for (of, seq, text), vector in vectors
+                    for (of, seq, text, _), vector in vectors
                     if of == kind
                 ],
             )
@@ -319,14 +319,14 @@ class Writer(Container):
         )
 
     def _cut(self, document: Document, start: int) -> None:
-        """Cut the content into windows from `start` on. One that stays the same keeps its row and vector."""
+        """Cut the content into pieces from `start` on. One that stays the same keeps its row and vector."""
         existing = self._all(
             "SELECT id, start, text FROM chunks WHERE tag_id=:tag_id AND document_seq=:seq AND start>=:start",
             {"seq": document.seq, "start": start},
         )
         kept = {(row["start"], row["text"]): row["id"] for row in existing}
         at = document.dated_at if document.dated_at is not None else document.updated_at
-        for begin, stop in windows(document.content, start):
+        for begin, stop in turns(document.content, start):
             text = document.content[begin:stop]
             if kept.pop((begin, text), None) is not None:
                 continue

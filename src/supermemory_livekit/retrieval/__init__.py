@@ -8,24 +8,28 @@ one the same `Index` works on full text alone.
     index.add([Passage("m1", "Caller lives in Porto.", "memory", at, vector)])
     index.search("where is my home", query_vector=query_vector, limit=5, threshold=0.1)
 
-`wording` puts texts into the form that is embedded, `words` cuts them into terms, `fulltext` scores terms,
-`embedding` is the model, `index` blends the two; `windows` cuts a conversation into passages, `sameness` says when
-two texts are one fact.
+`windows` cuts stored text into passages; `wording` puts them into the form that is embedded, `words` cuts them
+into terms, `fulltext` scores terms, `embedding` is the model, `index` blends the two, `conversation` judges turns by
+what stands around them, `excerpts` makes hits of neighbouring ones; `sameness` says when two texts are one fact.
 """
 
+from .conversation import Place
 from .embedding import Embedder, load_embedder
 from .index import Index, Kind, Passage, Ranked
 from .sameness import exact_form, norm_form
-from .windows import windows
+from .windows import in_context, turns, windows
 
 __all__ = [
     "Embedder",
     "Index",
     "Kind",
     "Passage",
+    "Place",
     "Ranked",
     "exact_form",
+    "in_context",
     "load_embedder",
     "norm_form",
+    "turns",
     "windows",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,22 +67,63 @@ class FullText:
     def coverage(self, query: str) -> NDArray[np.float32]:
         """For each slot from 0 to 1: how much of `query` it says. 0 where no term is shared."""
         scores = np.zeros(len(self._lengths), dtype=np.float32)
-        asked = dict.fromkeys(terms(query, asked=True))
-        if not asked or not self._terms:
-            return scores
-        average = max(self._total / len(self._terms), 1.0)
         whole = 0.0
-        for term in asked:
-            found = self._lookup(term)
-            weight = self._weight(term, 0 if found is None else len(found[0]))
+        average = self._average()
+        for weight, found in self._asked(query):
             whole += weight
             if found is None:
                 continue
             slots, counts = found
             damping = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[slots] / average)
             scores[slots] += weight * counts * (_SATURATION + 1) / (counts + damping)
+        if not whole:
+            return scores
         coverage: NDArray[np.float32] = 1 - np.exp(scores * np.float32(-_STEEPNESS / whole))
         return coverage
+
+    def shares(self, query: str, rings: Sequence[Sequence[NDArray[np.intp]]]) -> list[NDArray[np.float32]]:
+        """BM25 of `query` as a share of what it could score: of each passage alone, then with each ring of others.
+
+        A ring holds, for each slot, slots of passages that stand around it, -1 for none; each is taken together
+        with the rings before it. Arrays of the same length as a ring, whose last element is for no slot.
+        """
+        lengths = [np.append(self._lengths, np.float32(0))]
+        for ring in rings:
+            lengths.append(lengths[-1] + sum(lengths[0][others] for others in ring))
+        scores = [np.zeros_like(lengths[0]) for _ in lengths]
+        whole = 0.0
+        average = self._average()
+        # Surroundings are longer; by their own average a long one is no less about its topic.
+        averages = [average * (1 + sum(len(ring) for ring in rings[:n])) for n in range(len(lengths))]
+        damping = [
+            _SATURATION * (1 - _LENGTH + _LENGTH * length / mean)
+            for length, mean in zip(lengths, averages, strict=True)
+        ]
+        for weight, found in self._asked(query):
+            whole += weight
+            if found is None:
+                continue
+            own = np.zeros_like(lengths[0])
+            own[found[0]] = found[1]
+            counts = own
+            for n, score in enumerate(scores):
+                if n:
+                    counts = counts + sum(own[others] for others in rings[n - 1])
+                score += weight * counts / (counts + damping[n])
+        return [score * np.float32((_SATURATION + 1) / (whole or 1.0)) for score in scores]
+
+    def _average(self) -> float:
+        return max(self._total / max(len(self._terms), 1), 1.0)
+
+    def _asked(
+        self, query: str
+    ) -> Iterator[tuple[float, tuple[NDArray[np.intp], NDArray[np.float32]] | None]]:
+        """For each term of the query its weight, and the slots that have it with how often."""
+        if not self._terms:
+            return
+        for term in dict.fromkeys(terms(query, asked=True)):
+            found = self._lookup(term)
+            yield self._weight(term, 0 if found is None else len(found[0])), found
 
     def _lookup(self, term: str) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
         arrays = self._arrays.get(term)

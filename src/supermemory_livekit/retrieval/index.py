@@ -11,7 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .conversation import Conversations, Place
 from .embedding import calibrated
+from .excerpts import Excerpt, excerpts
 from .fulltext import FullText
 
 __all__ = ["Index", "Kind", "Passage", "Ranked"]
@@ -26,11 +28,13 @@ _EMPTY = -1
 # either is enough, and together they are stronger. Facts are asked for in other words than they are
 # stored in, so that a word or two in common says little about a fact, but everything that was asked for
 # says a lot. Call text is found by its words, and its meaning is blurred by all that is said besides.
+# A turn whose place in its conversation is known is judged by `Conversations.similarity` instead.
 _MEANING_TRUST = (1.0, 0.5)
 _WORDS_TRUST = (0.8, 0.8)
 _WORDS_POWER = (2.0, 1.0)
 _AGEING = 0.03  # an old passage loses at most this share: enough to settle a tie, not to lift noise
 _AGEING_DAYS = 60.0
+_READ_PER_HIT = 16  # passages of the ranking that are read first for each hit asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,8 @@ class Passage:
     """When it was said; without a time zone it is taken as UTC."""
     vector: NDArray[np.float32] | None = None
     """One row of `Embedder.embed`; None for full text alone."""
+    place: Place | None = None
+    """Where it stands in the text it is a piece of, so that neighbouring turns are known and found as one."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class Ranked:
     key: str
     similarity: float
     """From 0 (nothing in common) to 1. Clearly relevant from about 0.5, unrelated near or below 0.1."""
+    keys: tuple[str, ...]
+    """All passages of the hit in reading order: `key` alone, or neighbouring turns with `key` among them."""
 
 
 class Index:
@@ -71,6 +79,7 @@ class Index:
         self._vectors: NDArray[np.float32] | None = None
         self._has_vector = np.zeros(0, dtype=np.bool_)
         self._fulltext = FullText()
+        self._conversations = Conversations()
         self._order = 0
 
     def __len__(self) -> int:
@@ -114,7 +123,7 @@ class Index:
         now: datetime | None = None,
     ) -> list[Ranked]:
         """At most `limit` hits with `similarity >= threshold` and above 0, best first, newest of equals
-        first.
+        first. Neighbouring turns that are found make one hit, as similar as the best of them.
 
         Without `query_vector` full text decides alone; a blank query finds nothing. Age counts from
         `now`, else from the newest passage.
@@ -122,13 +131,17 @@ class Index:
         with self._lock:
             if limit <= 0 or not self._slots or not query.strip():
                 return []
-            scores = self._blend(self._fulltext.coverage(query), self._meaning(query_vector))
-            scores *= self._ageing(now)
+            scores = self._similarities(query, query_vector) * self._ageing(now)
             wanted = np.isin(self._kinds, [_KINDS.index(kind) for kind in set(kinds)])
             found = np.flatnonzero(wanted & (scores > 0) & (scores >= threshold))
-            best = found[np.lexsort((-self._orders[found], -scores[found]))[:limit]]
-            slots: list[int] = best.tolist()
-            return [Ranked(self._keys[slot], float(scores[slot])) for slot in slots]
+            return [
+                Ranked(
+                    self._keys[hit.best],
+                    float(scores[hit.best]),
+                    tuple(self._keys[slot] for slot in hit.slots),
+                )
+                for hit in self._excerpts(found, scores, limit)
+            ]
 
     def explain(
         self,
@@ -171,6 +184,29 @@ class Index:
         cosines = np.einsum("ij,j->i", self._vectors, np.ravel(query_vector))
         return np.where(self._has_vector, self._similarity(cosines), 0).astype(np.float32)
 
+    def _similarities(self, query: str, query_vector: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        meaning = self._meaning(query_vector)
+        scores = self._blend(self._fulltext.coverage(query), meaning)
+        if self._conversations:
+            known = None if meaning is None else np.where(self._has_vector, meaning, np.float32(np.nan))
+            of_turns = self._conversations.similarity(query, self._fulltext, known)
+            scores = np.where(self._conversations.is_turn[:-1], of_turns, scores)
+        return scores
+
+    def _excerpts(self, found: NDArray[np.intp], scores: NDArray[np.float32], limit: int) -> list[Excerpt]:
+        # Few of many are read: the best are sorted first, the others only where those make too few hits.
+        some = limit * _READ_PER_HIT
+        if len(found) > some:
+            best = found[np.argpartition(-scores[found], some)[:some]]
+            hits = excerpts(self._ranked(best, scores), self._conversations, limit)
+            if len(hits) == limit:
+                return hits
+        return excerpts(self._ranked(found, scores), self._conversations, limit)
+
+    def _ranked(self, found: NDArray[np.intp], scores: NDArray[np.float32]) -> list[int]:
+        ranked: list[int] = found[np.lexsort((-self._orders[found], -scores[found]))].tolist()
+        return ranked
+
     def _blend(
         self, coverage: NDArray[np.float32], meaning: NDArray[np.float32] | None
     ) -> NDArray[np.float32]:
@@ -201,6 +237,8 @@ class Index:
         self._order += 1
         self._orders[slot] = self._order
         self._fulltext.put(slot, passage.text)
+        if passage.place is not None:
+            self._conversations.put(slot, passage.text, passage.place)
         if passage.vector is not None:
             self._put_vector(slot, passage.vector)
 
@@ -215,6 +253,7 @@ class Index:
         if slot is None:
             return
         self._fulltext.clear(slot)
+        self._conversations.clear(slot)
         self._kinds[slot] = _EMPTY
         self._times[slot] = -np.inf
         self._has_vector[slot] = False
@@ -234,6 +273,7 @@ class Index:
                 [self._vectors, np.zeros((extra, self._vectors.shape[1]), dtype=np.float32)]
             )
         self._fulltext.grow(after)
+        self._conversations.grow(after)
         self._free.extend(range(after - 1, before - 1, -1))
 
 

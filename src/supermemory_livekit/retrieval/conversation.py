@@ -1,0 +1,210 @@
+"""Turns of conversations: where each stands, and how much speaks for it when something is asked.
+
+A turn alone often says too little: "Yes, in May." answers what was asked before, and what it is about is said
+around it. So a turn is judged together with its neighbours: its own words, the words of the turns one and two
+steps around, the words of either neighbour, its meaning read after the turn before it, who speaks, and whether
+it answers a question. The weights were fitted on conversations (`bench/train_retrieval.py`;
+docs/decisions/0013-retrieval.md says how, and what they are worth on others).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .fulltext import FullText
+from .windows import speaker
+from .words import terms
+
+__all__ = ["FEATURES", "Conversations", "Place"]
+
+FEATURES = (
+    "words",
+    "words_within_1",
+    "words_within_2",
+    "words_before",
+    "words_after",
+    "meaning",
+    "meaning_after",
+    "speaker",
+    "time",
+    "question",
+    "after_question",
+)
+"""What speaks for a turn, in the order of `Conversations.features`."""
+
+_WEIGHTS = (-0.30, 2.69, 5.19, -1.55, -2.64, 3.95, 1.65, 2.87, 2.58, -0.82, 0.38)
+_LEAST, _STEEPNESS = 3.0, 0.11  # who speaks and how turns look alone reach 3; a good turn, near 11, gives 0.6
+
+_NONE = -1
+_QUESTION = re.compile(r"[?？؟]\W*$")
+_ASKS_WHEN = re.compile(
+    r"\b(?:when|how (?:long|old|often|recently)|(?:what|which) (?:date|day|month|year|time)|since|ago"
+    r"|wann|wie lange|seit|cu[aá]ndo|quand|depuis|quando|desde)\b|何时|什么时候|いつ|언제",
+    re.IGNORECASE,
+)
+_SAYS_WHEN = re.compile(
+    r"\d|\b(?:yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|since"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|january|february|march|april|june|july|august|september|october|november|december"
+    r"|gestern|heute|morgen|letzte\w*|n[aä]chste\w*|woche|monat|jahr"
+    r"|ayer|hoy|ma[nñ]ana|semana|mes|a[nñ]o|hier|demain|semaine|mois|ann[eé]e|ontem|hoje|amanh[aã]|ano)\b"
+    r"|昨天|今天|明天|去年|上周|昨日|今日|明日|先週|어제|오늘|내일",
+    re.IGNORECASE,
+)
+_CALLER = frozenset({"caller", "user", "customer"})
+_AGENT = frozenset({"agent", "assistant"})
+_MYSELF = re.compile(
+    r"\b(?:i|me|my|mine|we|us|our|ich|mein\w*|mir|mich|yo|mi|me|je|mon|ma|eu|meu|minha)\b|我|私|나",
+    re.IGNORECASE,
+)
+_YOURSELF = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
+_STAMP = re.compile(r"^\[[^\]\n]*\]")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a passage stands in a stored text."""
+
+    document: str
+    start: int
+    """Its first character there."""
+    stop: int
+    """The character after its last."""
+
+
+class Conversations:
+    """Turns in numbered slots. Not thread-safe by itself; `Index` holds the lock."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, Place] = {}
+        self._orders: dict[str, list[tuple[int, int]]] = {}
+        # One element more than there are slots: -1, which stands for no neighbour, is its own neighbour.
+        self.is_turn = np.zeros(1, dtype=np.bool_)
+        self.previous = np.full(1, _NONE, dtype=np.intp)
+        self.following = np.full(1, _NONE, dtype=np.intp)
+        self._questions = np.zeros(1, dtype=np.float32)
+        self._says_when = np.zeros(1, dtype=np.float32)
+        self._speaker_of = np.zeros(1, dtype=np.intp)
+        self._speakers: list[str] = [""]
+        self._speaker_numbers: dict[str, int] = {"": 0}
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for slots below `capacity`."""
+        for name, empty in (
+            ("is_turn", False),
+            ("previous", _NONE),
+            ("following", _NONE),
+            ("_questions", 0),
+            ("_says_when", 0),
+            ("_speaker_of", 0),
+        ):
+            before = getattr(self, name)
+            grown = np.full(capacity + 1, empty, dtype=before.dtype)
+            grown[: len(before) - 1] = before[:-1]
+            setattr(self, name, grown)
+
+    def put(self, slot: int, text: str, place: Place) -> None:
+        """Keep what is needed of the turn `text` in an empty slot. Text that is no turn is left out."""
+        label = speaker(text)
+        if not label:
+            return
+        self._places[slot] = place
+        self.is_turn[slot] = True
+        said = text.partition(": ")[2] or text
+        self._questions[slot] = _QUESTION.search(said) is not None
+        self._says_when[slot] = _SAYS_WHEN.search(_STAMP.sub("", said)) is not None
+        name = label.casefold()
+        if name not in self._speaker_numbers:
+            self._speaker_numbers[name] = len(self._speakers)
+            self._speakers.append(name)
+        self._speaker_of[slot] = self._speaker_numbers[name]
+        order = self._orders.setdefault(place.document, [])
+        entry = (place.start, slot)
+        at = bisect_left(order, entry)
+        before = order[at - 1][1] if at else _NONE
+        after = order[at][1] if at < len(order) else _NONE
+        insort(order, entry)
+        self._join(before, slot)
+        self._join(slot, after)
+
+    def clear(self, slot: int) -> None:
+        """Empty a slot; its neighbours become neighbours of each other."""
+        place = self._places.pop(slot, None)
+        if place is None:
+            return
+        order = self._orders[place.document]
+        order.pop(bisect_left(order, (place.start, slot)))
+        if not order:
+            del self._orders[place.document]
+        self._join(int(self.previous[slot]), int(self.following[slot]))
+        self.previous[slot] = self.following[slot] = _NONE
+        self.is_turn[slot] = False
+
+    def place(self, slot: int) -> Place:
+        return self._places[slot]
+
+    def features(
+        self, query: str, fulltext: FullText, meaning: NDArray[np.float32] | None
+    ) -> NDArray[np.float32]:
+        """What speaks for each slot's turn, each from 0 on: shape `(slots + 1, len(FEATURES))`, the last for no slot.
+
+        `meaning`: how near query and turn are, from 0 to 1, NaN where it is not known.
+        """
+        before, after = self.previous, self.following
+        words, near, wide = fulltext.shares(query, [(before, after), (before[before], after[after])])
+        meant: NDArray[np.float32] = near
+        if meaning is not None:
+            # Without a vector a turn is taken to mean what is said around it.
+            known = np.append(meaning, np.float32(np.nan))
+            meant = np.where(np.isnan(known), near, known)
+        asks_when = np.float32(_ASKS_WHEN.search(query) is not None)
+        columns = (
+            words,
+            near,
+            wide,
+            words[before],
+            words[after],
+            meant,
+            meant[after],
+            self._spoken_by(query)[self._speaker_of],
+            asks_when * self._says_when,
+            self._questions,
+            self._questions[before],
+        )
+        return np.stack(columns, axis=1).astype(np.float32)
+
+    def similarity(
+        self, query: str, fulltext: FullText, meaning: NDArray[np.float32] | None
+    ) -> NDArray[np.float32]:
+        """For each slot how much speaks for its turn, from 0 to 1; 0 where there is no turn."""
+        features = self.features(query, fulltext, meaning)
+        score = features @ np.array(_WEIGHTS, dtype=np.float32)
+        # Who speaks and when says nothing by itself.
+        bearing = self.is_turn & (features[:, : FEATURES.index("speaker")].max(axis=1) > 0)
+        similarity = 1 - np.exp(-_STEEPNESS * np.maximum(score - _LEAST, 0))
+        return np.where(bearing, similarity, 0).astype(np.float32)[:-1]
+
+    def _spoken_by(self, query: str) -> NDArray[np.float32]:
+        """For each speaker 1 when the query names them, else 0."""
+        asked = set(terms(query, asked=True))
+        named = [bool(name) and not asked.isdisjoint(terms(name)) for name in self._speakers]
+        for number, name in enumerate(self._speakers):
+            if name in _CALLER:
+                named[number] = _MYSELF.search(query) is not None
+            elif name in _AGENT:
+                named[number] = _YOURSELF.search(query) is not None
+        return np.array(named, dtype=np.float32)
+
+    def _join(self, before: int, after: int) -> None:
+        if before != _NONE:
+            self.following[before] = after
+        if after != _NONE:
+            self.previous[after] = before
