@@ -37,7 +37,12 @@ from supermemory_livekit.local import Engine, open_local
 SERVER = """
 import json, sys
 from supermemory_livekit.local.server import serve
-serve(port=0, path=sys.argv[1], announce=lambda at: print(json.dumps([at.url, at.api_key]), flush=True))
+serve(
+    port=0,
+    path=sys.argv[1],
+    rate=None,
+    announce=lambda at: print(json.dumps([at.url, at.api_key]), flush=True),
+)
 """
 STORES = ("chroma", "lancedb", "mem0")
 BACKLOG_CALLS = 150
