@@ -114,6 +114,8 @@ def check_request(request: WireRequest) -> None:
     assert httpx.URL(request.url).host == "memory.test"
     if where in ("POST /v3/documents/list", "POST /v4/memories/list"):
         assert len(request.body["containerTags"]) == 1
+    elif where == "DELETE /v3/documents/bulk":
+        assert list(request.body) == ["ids"]  # which were listed under one tag
     elif request.body is not None:
         assert "containerTags" not in request.body, where
         assert isinstance(request.body["containerTag"], str), where
