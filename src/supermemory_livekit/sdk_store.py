@@ -347,10 +347,10 @@ class SDKStore(MemoryStore):
     async def delete_documents(self, tag: str, ids: Sequence[str], *, timeout: float) -> None:
         del tag  # the routes name documents alone; callers pass ids that were listed under the tag
         bulk, delete = self._delete_bulk, self._delete
+        if delete is None:
+            raise NotImplementedError("this client cannot delete documents")
 
         async def one_by_one() -> None:
-            if delete is None:
-                raise NotImplementedError("this client cannot delete documents")
             for identifier in ids:
                 await _unless_gone(delete(id=identifier, timeout=timeout))
 
