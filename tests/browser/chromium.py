@@ -48,7 +48,10 @@ def chromium(*, dark: bool = False, width: int = 1280, height: int = 900) -> Gen
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver") or ""))
         try:
-            features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+            features = [
+                {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+                {"name": "prefers-reduced-motion", "value": "reduce"},
+            ]
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
             driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
             yield driver

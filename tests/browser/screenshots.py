@@ -19,11 +19,18 @@ def main() -> None:
         asyncio.run(fill(path))
         with served(path) as server:
             ask(server)
-            for dark in (False, True):
-                take(server, IMAGES, "dark" if dark else "light", dark=dark)
+            take(server, "memory", dark=False)
+            take(server, "search", dark=False)
+            take(server, "call", dark=True)
+            take(server, "recalls", dark=True)
 
 
 def ask(server: Served) -> None:
+    """What a caller could say, once the server has loaded its model."""
+    for _ in range(60):
+        found = server.post("/inspector/api/search", {"tag": INES, "q": "bicycle"}).json()
+        if any("meaning" in hit["parts"] for hit in (*found["recalled"], *found["missed"])):
+            break
     for question in ("where do you live now", "what tyres did I order", "is my daughter's bike there"):
         answer = server.http.post(
             "/v4/search", json={"containerTag": INES, "q": question, "searchMode": "hybrid", "threshold": 0.1}
@@ -31,38 +38,24 @@ def ask(server: Served) -> None:
         answer.raise_for_status()
 
 
-def take(server: Served, images: Path, scheme: str, *, dark: bool) -> None:
-    with chromium(dark=dark, height=1000) as driver:
+def take(server: Served, view: str, *, dark: bool) -> None:
+    with chromium(dark=dark, width=1120, height=980) as driver:
         page = Inspector(driver, server.url)
         page.unlock()
-        driver.save_screenshot(str(images / f"inspector-callers-{scheme}.png"))
-        views = {
-            "profile": ((), "rider_ines"),
-            "memories": (("memories",), "rider_ines"),
-            "calls": (("calls",), "rider_ines"),
-        }
-        for name, (segments, title) in views.items():
-            page.go("caller", INES, *segments)
-            page.heading(title)
-            page.until(
-                f"//nav[@aria-label='This caller']//a[@aria-current and normalize-space()='{name.capitalize()}']"
-            )
-            driver.save_screenshot(str(images / f"inspector-{name}-{scheme}.png"))
-        page.link("lk-shop-102").click()
-        page.heading("Call")
-        driver.save_screenshot(str(images / f"inspector-call-{scheme}.png"))
-        page.go("caller", INES, "memories")
-        page.until_text("Aveiro").click()
-        page.heading("Memory")
-        driver.save_screenshot(str(images / f"inspector-memory-{scheme}.png"))
-        page.go("caller", INES, "search", query="?q=where%20do%20I%20live")
-        page.until_text("Recalled:")
-        driver.save_screenshot(str(images / f"inspector-search-{scheme}.png"))
-        page.go("recalls")
-        page.heading("Live recalls")
-        for summary in driver.find_elements("xpath", "//summary"):
-            summary.click()
-        driver.save_screenshot(str(images / f"inspector-recalls-{scheme}.png"))
+        if view == "memory":
+            page.go("caller", INES, "memories")
+            page.link("I moved, I live in Aveiro now.").click()
+            page.heading("Memory")
+        elif view == "search":
+            page.go("caller", INES, "search", query="?q=where%20do%20I%20live")
+            page.until("//ol[@class='hits']")
+        elif view == "call":
+            page.go("caller", INES, "calls", "lk-shop-102")
+            page.heading("Call")
+        else:
+            page.go("recalls")
+            page.until("//summary").click()
+        driver.save_screenshot(str(IMAGES / f"inspector-{view}.png"))
 
 
 if __name__ == "__main__":

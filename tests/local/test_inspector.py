@@ -306,7 +306,7 @@ async def test_a_memory_shows_the_versions_before_it_and_the_turn_that_says_each
     scripted = Scripted([Changes(add=(Fact("Lives in Porto.", True, then + timedelta(seconds=1)),))])
     page = inspect(extractor=scripted)
     await page.stored(
-        call("A: Where do you live?", "C: In Porto, near the river.", "A: Nice."), customId="first"
+        call("A: Where do you live?", "C: By the Douro, near the bridge.", "A: Nice."), customId="first"
     )
     old = (await page.ask("memories", tag="ana"))["memories"][0]["id"]
     later = Fact("Lives in Braga.", True, then + timedelta(minutes=5), replaces=(old,))
@@ -319,7 +319,7 @@ async def test_a_memory_shows_the_versions_before_it_and_the_turn_that_says_each
     assert turn_of(memory["said"][0]) == ("second", "I moved to Braga.")
     (before,) = memory["history"]
     assert (before["text"], before["state"]) == ("Lives in Porto.", "replaced")
-    assert turn_of(before["said"][0]) == ("first", "In Porto, near the river.")
+    assert turn_of(before["said"][0]) == ("first", "By the Douro, near the bridge.")
     assert before["said"][0]["lines"][0]["text"] == "Where do you live?"
     assert [one["text"] for one in (await page.ask("memory", tag="ana", id=old))["later"]] == [
         "Lives in Braga."
@@ -415,6 +415,18 @@ async def test_search_tells_why_by_words_meaning_and_age(inspect: Callable[..., 
     assert meant["words"] == 0
     assert meant["meaning"] > 0.3
     assert meant["age"] < same["age"] == 1
+
+
+async def test_search_tells_of_a_turn_what_is_said_around_it_and_by_whom(page: Inspected) -> None:
+    """A turn is judged together with its neighbours; docs/decisions/0013-retrieval.md."""
+    await page.stored(call("A: Which ferry do you take?", "C: The blue one.", "A: Understood."))
+    shown = await page.ask("search", tag="ana", q="which ferry do I take", mode="documents", threshold=0)
+    said = {hit["text"]: hit["parts"] for hit in (*shown["recalled"], *shown["missed"])}
+    assert said, "nothing was found"
+    for parts in said.values():
+        assert {*parts} == {"words", "context", "speaker", "time", "age"}
+        assert parts["context"] > 0
+        assert all(0 <= part <= 1 for part in parts.values())
 
 
 async def test_without_a_model_search_tells_of_no_meaning(page: Inspected) -> None:

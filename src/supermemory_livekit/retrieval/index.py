@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .conversation import Conversations, Place
+from .conversation import FEATURES, Conversations, Place
 from .embedding import calibrated
 from .excerpts import Excerpt, excerpts
 from .fulltext import FullText
@@ -35,6 +35,9 @@ _WORDS_POWER = (2.0, 1.0)
 _AGEING = 0.03  # an old passage loses at most this share: enough to settle a tie, not to lift noise
 _AGEING_DAYS = 60.0
 _READ_PER_HIT = 16  # passages of the ranking that are read first for each hit asked for
+
+_TURN_PARTS = {"context": "words_within_2", "speaker": "speaker", "time": "time"}
+"""What `explain` tells of a turn besides, and the feature that it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,21 +158,25 @@ class Index:
 
         By name, each from 0 to 1: `words`, how much of the query the passage says; `meaning`, how near they are, left
         out where the passage or the query has no vector; `age`, the share of its similarity that its age leaves it.
+        A turn of a conversation also has `context`, how much is said by it and the turns around it, `speaker`, whether
+        the query asks for who says it, and `time`, whether it says when and the query asks for that.
         """
         with self._lock:
             slots = {key: self._slots[key] for key in keys if key in self._slots}
             if not slots:
                 return {}
-            coverage, meaning = self._fulltext.coverage(query), self._meaning(query_vector)
-            ageing = self._ageing(now)
-            parts = {
-                key: {"words": float(coverage[slot]), "age": float(ageing[slot])}
-                for key, slot in slots.items()
-            }
-            if meaning is not None:
-                for key, slot in slots.items():
-                    if self._has_vector[slot]:
-                        parts[key]["meaning"] = float(meaning[slot])
+            meaning, ageing = self._meaning(query_vector), self._ageing(now)
+            coverage = self._fulltext.coverage(query)
+            of_turns = self._conversations.features(query, self._fulltext, self._known(meaning))
+            parts: dict[str, dict[str, float]] = {}
+            for key, slot in slots.items():
+                part = {"words": float(coverage[slot])}
+                if self._conversations.is_turn[slot]:
+                    for name, feature in _TURN_PARTS.items():
+                        part[name] = min(1.0, float(of_turns[slot, FEATURES.index(feature)]))
+                if meaning is not None and self._has_vector[slot]:
+                    part["meaning"] = float(meaning[slot])
+                parts[key] = {**part, "age": float(ageing[slot])}
             return parts
 
     def _check(self, vector: NDArray[np.float32] | None) -> None:
@@ -188,10 +195,13 @@ class Index:
         meaning = self._meaning(query_vector)
         scores = self._blend(self._fulltext.coverage(query), meaning)
         if self._conversations:
-            known = None if meaning is None else np.where(self._has_vector, meaning, np.float32(np.nan))
-            of_turns = self._conversations.similarity(query, self._fulltext, known)
+            of_turns = self._conversations.similarity(query, self._fulltext, self._known(meaning))
             scores = np.where(self._conversations.is_turn[:-1], of_turns, scores)
         return scores
+
+    def _known(self, meaning: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+        """NaN for what has no vector."""
+        return None if meaning is None else np.where(self._has_vector, meaning, np.float32(np.nan))
 
     def _excerpts(self, found: NDArray[np.intp], scores: NDArray[np.float32], limit: int) -> list[Excerpt]:
         # Few of many are read: the best are sorted first, the others only where those make too few hits.

@@ -9,7 +9,10 @@ const MODES = [["hybrid", "Memories and calls"], ["memories", "Memories alone"],
 /** What the parts of a similarity mean, by the names that the service gives them, in the order they are shown. */
 const PARTS = {
   words: ["Full text", "how much of the question it says"],
+  context: ["Around it", "how much of the question is said with the turns around it"],
   meaning: ["Meaning", "how near it is in meaning"],
+  speaker: ["Speaker", "whether the question asks for who says it"],
+  time: ["Time", "whether it says when, and the question asks for that"],
   age: ["Recency", "what its age leaves of its similarity"],
 };
 
