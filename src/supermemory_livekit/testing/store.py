@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from typing_extensions import assert_never
 
@@ -92,7 +92,7 @@ class ScriptedStore(MemoryStore):
     Without a script it behaves like a service that works at once:
 
     - `profile` answers `profiles[tag]`, to which `knows` adds; an empty profile when there is none;
-    - `search` answers from `hits[tag]` and from remembered facts, best first;
+    - `search` answers from `hits[tag]`, to which `finds` adds, and from remembered facts, best first;
     - `append` joins deltas with a line break, see `document`; `read` returns the whole;
     - `remember` keeps a fact with a memory id of its own, `forget` and `unremember` take it away again;
     - `list_documents` lists what was appended and remembered, `delete_documents` deletes it, `delete_tag` all of a tag;
@@ -136,6 +136,14 @@ class ScriptedStore(MemoryStore):
         self.profiles[tag] = replace(before, static=(*before.static, *facts))
         return self
 
+    def finds(self, tag: str, *texts: str) -> ScriptedStore:
+        """Let every search for this caller find these texts, as what was said in an earlier call.
+
+        They have no memory id: neither `memories` lists them nor can `forget` take them away. Returns the store.
+        """
+        self.hits.setdefault(tag, []).extend(Hit(text, 0.9) for text in texts)
+        return self
+
     def script(self, operation: Operation, *steps: Step) -> ScriptedStore:
         """Add steps for the next calls of `operation`, one each. Returns the store, for chaining."""
         self._scripts[operation].extend(steps)
@@ -147,6 +155,17 @@ class ScriptedStore(MemoryStore):
             self._rules.pop(operation, None)
         else:
             self._rules[operation] = step
+        return self
+
+    def breaks(self, step: Step) -> ScriptedStore:
+        """Let every operation meet `step` from now on, as `always` does for one. Returns the store, for chaining."""
+        for operation in get_args(Operation):
+            self.always(operation, step)
+        return self
+
+    def mends(self) -> ScriptedStore:
+        """Take `breaks` back, and every `always`: the service works again. Returns the store, for chaining."""
+        self._rules.clear()
         return self
 
     def forbid(self, *operations: Operation) -> ScriptedStore:
