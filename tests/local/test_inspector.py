@@ -326,15 +326,21 @@ async def test_a_memory_shows_the_versions_before_it_and_the_turn_that_says_each
     ]
 
 
-async def test_a_fact_that_was_said_again_is_found_in_the_earlier_call_by_its_words(page: Inspected) -> None:
+async def test_a_fact_that_was_said_again_is_found_in_the_earlier_call_by_its_words(
+    inspect: Callable[..., Inspected],
+) -> None:
     """A memory is dated with the last time it was said; in the call before its words have to tell."""
-    await page.stored(call("C: Hello.", "A: Hi.", "C: I like green tea."), customId="first")
-    await page.stored(call("C: I like green tea.", minute=9), customId="second")
-    memories = (await page.ask("memories", tag="ana", find="green"))["memories"]
-    memory = await page.ask("memory", tag="ana", id=memories[0]["id"])
+    then = datetime(2026, 11, 1, 10, tzinfo=timezone.utc)
+    first, second = (Fact("Likes green tea.", True, then + timedelta(minutes=minute)) for minute in (0, 9))
+    page = inspect(extractor=Scripted([Changes(add=(first,)), Changes(add=(second,))]))
+    await page.stored(call("C: Hello.", "A: Tea?", "C: Yes, I like green tea."), customId="first")
+    await page.stored(call("C: The green one.", "C: Well, tea.", minute=9), customId="second")
+    memory = await page.ask(
+        "memory", tag="ana", id=(await page.ask("memories", tag="ana"))["memories"][0]["id"]
+    )
     assert [turn_of(source) for source in memory["said"]] == [
-        ("first", "I like green tea."),
-        ("second", "I like green tea."),
+        ("first", "Yes, I like green tea."),
+        ("second", "The green one."),
     ]
 
 
