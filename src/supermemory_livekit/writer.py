@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from .errors import (
     AccessDenied,
+    Conflict,
     PaymentRequired,
     RateLimited,
     RequestRejected,
@@ -517,6 +518,9 @@ class DocumentWriter:
             return None, None
         except (ServiceTimeout, ServiceUnavailable, RateLimited):
             raise
+        except (Conflict, PaymentRequired) as error:
+            # Says something of this moment, and nothing of whether reading is allowed: waited out like an outage.
+            raise ServiceUnavailable(f"reading back what was stored found {type(error).__name__}") from error
         except Exception as error:  # noqa: BLE001 - refused, or an answer that nobody foresaw
             return None, error
         return (None if document is None else marks_in(document)), None

@@ -503,6 +503,21 @@ async def test_while_the_document_cannot_be_read_nothing_is_sent_again() -> None
     assert stored(store) == call.said[ANA]
 
 
+@pytest.mark.parametrize(
+    "error", [Conflict("read answered 409", status=409), PaymentRequired("read answered 402", status=402)]
+)
+async def test_a_read_that_is_refused_for_the_moment_is_repeated_until_it_tells(error: ServiceError) -> None:
+    """0005: 402 and 409 come and go, so three of them are no reason to send what may be stored. Found by the soak."""
+    store = ScriptedStore().script("append", Fail(BROKEN, committed=True))
+    store.script("read", *[Fail(error)] * 4)
+    call = Call(store)
+    call.exchange(1)
+    await asyncio.sleep(120)
+    assert len(store.called("append")) == 1
+    assert stored(store) == call.said[ANA]
+    assert call.stats.turns_unwritten == 0
+
+
 async def test_a_document_that_is_not_there_at_once_is_looked_for_again() -> None:
     """Public reports: a GET right after an add answers 404."""
     store = (
