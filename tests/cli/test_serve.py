@@ -127,3 +127,13 @@ def test_an_open_address_without_a_key_is_refused(tmp_path: Path) -> None:
     ended = run("serve", "--no-key", "--host", "0.0.0.0", "--port", "0", home=tmp_path)
     assert ended.returncode == 1
     assert "loopback" in ended.stderr
+
+
+def test_a_database_that_cannot_be_reached_is_one_plain_line_without_its_password(tmp_path: Path) -> None:
+    """Issue, storage: `serve --database postgresql://…`, and no credentials in what is printed."""
+    result = run(
+        "serve", "--port", "0", "--database", "postgresql://ana:secret@127.0.0.1:1/app", home=tmp_path
+    )
+    assert result.returncode == 1
+    assert re.fullmatch(r"Cannot serve: The PostgreSQL .+\n", result.stderr)
+    assert "secret" not in result.stderr + result.stdout

@@ -20,7 +20,7 @@ from supermemory_livekit.local.database import Database, StorageError
 from supermemory_livekit.local.location import database_at
 from supermemory_livekit.local.sqlite import SQLiteDatabase
 
-from .support import Service, call
+from .support import Service, call, execute
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -98,6 +98,20 @@ async def test_two_processes_write_and_read_one_database(
             assert len(output.split()) == 30
     kept = await stored(service)
     assert sorted(kept) == sorted(f"{name} {number}" for name in ("one", "two") for number in range(30))
+
+
+async def test_a_request_that_the_storage_fails_is_answered_503_and_says_nothing_of_it(
+    serve: Callable[..., Service],
+) -> None:
+    """Issue, storage: errors of both drivers are one family, answered 503."""
+    service = serve()
+    await service.sdk.add(content="Likes tea.", container_tag="ana")
+    execute(service.engine.location, "DROP TABLE jobs")
+    body = {"content": "Likes cake.", "containerTag": "ana"}
+    answer = await service.http.post("/v3/documents", json=body)
+    assert answer.status_code == 503
+    assert "cake" not in answer.text
+    assert len(execute(service.engine.location, "SELECT seq FROM documents")) == 1
 
 
 async def test_what_one_engine_stores_another_finds_at_once(serve: Callable[..., Service]) -> None:
