@@ -34,8 +34,10 @@ class Served:
 
 
 @contextmanager
-def served(path: Path) -> Generator[Served]:
+def served(path: Path, *options: str) -> Generator[Served]:
+    """A server on this file, with more options of the command."""
     command = [sys.executable, "-m", "supermemory_livekit.cli", "serve", "--port", "0", "--path", str(path)]
+    command += options
     source = os.pathsep.join(entry for entry in sys.path if entry)
     environment = {**os.environ, "SUPERMEMORY_LOCAL_KEY": KEY, "PYTHONPATH": source, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(

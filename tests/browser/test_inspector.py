@@ -8,15 +8,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from axe_core_python.selenium import Axe
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from .pages import Inspector
-from .served import BOGDAN, INES, KEY, Served
+from .served import BOGDAN, INES, KEY, Served, served
 
 VIEWS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "callers": ((), "", "Callers"),
@@ -328,26 +330,49 @@ def test_another_site_can_neither_frame_it_nor_ask_it_even_with_the_key(
     """Brief of the inspector: CORS closed, CSRF impossible, cross-site pages cannot use it, frame-ancestors."""
     remember(server, "target", "Likes tea")
     with another_site(page.url) as site:
-        page.driver.get(site + "/")
-        asked = page.driver.execute_async_script(
-            """const [url, key, done] = arguments;
-            const body = JSON.stringify({ tag: "target" });
-            const ways = [
-              { headers: { "Authorization": `Bearer ${key}`, "Content-Type": "application/json" } },
-              { headers: { "Authorization": `Bearer ${key}` } },
-              { headers: { "Content-Type": "text/plain" }, credentials: "include" },
-              { mode: "no-cors", credentials: "include" },
-            ];
-            Promise.all(ways.map((way) => fetch(url, { method: "POST", body, ...way })
-              .then((answer) => answer.text()).catch((error) => error.name))).then(done);""",
-            page.url + "/inspector/api/erase-caller",
-            KEY,
-        )
-        assert asked == ["TypeError", "TypeError", "TypeError", ""]
+        assert asked_from(site, page, "target", KEY) == ["TypeError", "TypeError", "TypeError", ""]
         page.driver.switch_to.frame("f")
         assert page.driver.find_elements(By.ID, "nav") == []
         page.driver.switch_to.default_content()
     assert memories(server, "target") == ["Likes tea"]
+
+
+def test_a_server_without_a_key_opens_at_once_and_yet_for_no_other_site(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    """Brief of the inspector: cross-site pages cannot use it; `serve --no-key` takes the key away, not the guard."""
+    with served(tmp_path / "memory.db", "--no-key") as server:
+        remember(server, "target", "Likes tea")
+        page = Inspector(browser, server.url)
+        browser.get(server.url + "/")
+        page.heading("Callers")
+        assert not browser.find_element(By.ID, "lock").is_displayed()
+        with another_site(server.url) as site:
+            answers = asked_from(site, page, "target", "")
+        assert answers[:2] == ["TypeError", "TypeError"]
+        assert memories(server, "target") == ["Likes tea"]
+        browser.get("about:blank")
+
+
+def asked_from(site: str, page: Inspector, tag: str, key: str) -> list[str]:
+    """What a page over there gets when it tries in several ways to have a caller erased."""
+    page.driver.get(site + "/")
+    answers: list[str] = page.driver.execute_async_script(
+        """const [url, tag, key, done] = arguments;
+        const body = JSON.stringify({ tag });
+        const ways = [
+          { headers: { "Authorization": `Bearer ${key}`, "Content-Type": "application/json" } },
+          { headers: { "Authorization": `Bearer ${key}` } },
+          { headers: { "Content-Type": "text/plain" }, credentials: "include" },
+          { mode: "no-cors", credentials: "include" },
+        ];
+        Promise.all(ways.map((way) => fetch(url, { method: "POST", body, ...way })
+          .then((answer) => answer.text()).catch((error) => error.name))).then(done);""",
+        page.url + "/inspector/api/erase-caller",
+        tag,
+        key,
+    )
+    return answers
 
 
 # -- for everybody

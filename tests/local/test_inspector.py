@@ -17,6 +17,7 @@ from supermemory_livekit.local.engine import Operations
 from supermemory_livekit.local.extraction import Changes, Fact
 from supermemory_livekit.local.inspector import inspector_routes
 from supermemory_livekit.local.records import NewMemory
+from tests.browser.served import served
 
 from .support import Scripted, Service, call, word_model
 
@@ -136,6 +137,14 @@ async def test_no_other_path_below_the_inspector_leads_anywhere(page: Inspected,
     answer = await page.http.get(httpx.URL(f"http://localhost{path}"), headers={"Accept": "text/html"})
     assert answer.status_code == 404
     assert answer.json()["error"]
+
+
+def test_a_server_may_go_without_the_page(tmp_path: Path) -> None:
+    """`serve --no-inspector`: neither page nor routes, and a browser is told what a program is told."""
+    with served(tmp_path / "memory.db", "--no-inspector") as server:
+        assert server.http.get("/", headers={"Accept": "text/html"}).json()["status"] == "ok"
+        assert server.http.get("/inspector/app.js").status_code == 404
+        assert server.http.post("/inspector/api/overview", json={}).status_code == 404
 
 
 # -- who may use it

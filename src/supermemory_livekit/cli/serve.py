@@ -69,7 +69,8 @@ def _announce(listening: Listening, *, key_is_new: bool, inspector: bool) -> Non
     shown = "<the key you gave>"
     typer.echo(f"Memory service:  {listening.url}")
     if inspector:
-        typer.echo(f"Inspector:       {listening.url}/ in a browser; it asks for the key")
+        asks = "" if listening.api_key is None else "; it asks for the key"
+        typer.echo(f"Inspector:       {listening.url}/ in a browser{asks}")
     typer.echo(f"Database:        {listening.database}")
     if listening.api_key is None:
         shown = "any"
