@@ -174,7 +174,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=4, help="processes")
     parser.add_argument("--at-once", type=int, default=6, help="calls at once in each process")
     parser.add_argument("--pace", type=float, default=1.0, help="mean pause between exchanges, seconds")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds after which the soak gives up")
+    parser.add_argument("--limit", type=float, default=1800.0, help="seconds after which the soak gives up")
     parser.add_argument("--keep", type=Path, help="a new folder for logs, truth and database, which is kept")
     return parser.parse_args(arguments)
 
