@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from livekit.agents.telemetry import tracer
 from opentelemetry.trace import StatusCode
 
 from .errors import AccessDenied, PaymentRequired, ServiceError
@@ -89,6 +88,9 @@ def span(
 
     A failure sets its status to the kind of the error: a foreign exception's own text may quote the request.
     """
+    # Imported here: LiveKit takes seconds to import, and the commands, which make no spans, do without it.
+    from livekit.agents.telemetry import tracer
+
     with tracer.start_as_current_span(
         name,
         attributes={"gen_ai.operation.name": operation},

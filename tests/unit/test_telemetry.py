@@ -20,7 +20,7 @@ def test_a_failing_span_names_the_kind_of_the_error_and_no_text(
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(telemetry, "tracer", provider.get_tracer("test"))
+    monkeypatch.setattr("livekit.agents.telemetry.tracer", provider.get_tracer("test"))
     with pytest.raises(type(error)), telemetry.span("supermemory.recall", "search_memory"):
         raise error
     (span,) = exporter.get_finished_spans()
