@@ -16,16 +16,26 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from . import routes, v5
-from .endpoint import MAX_BODY, Ask, NoBody, Reply, json_response, json_route
-from .engine import Engine
+from .endpoint import MAX_BODY, Ask, Endpoint, NoBody, Reply, json_response, json_route
+from .engine import Engine, Operations
 from .guard import Guard
+from .openapi import contract
 
 __all__ = ["ENDPOINTS", "MAX_BODY", "Ask", "NoBody", "OpenRoute", "Reply", "create_app", "json_route"]
-
-ENDPOINTS = (*routes.ENDPOINTS, *v5.ENDPOINTS)
-
 _OPEN_PATHS = ("/", "/health")
 """Answered without a key: they tell that something listens here, and nothing else."""
+
+
+def _contract(_: Operations, __: Ask[NoBody]) -> Reply:
+    """What this service takes and gives, as an OpenAPI document."""
+    return Reply(200, contract(ENDPOINTS, _OPEN_PATHS))
+
+
+ENDPOINTS = (
+    *routes.ENDPOINTS,
+    *v5.ENDPOINTS,
+    Endpoint("GET", "/openapi.json", "read", _contract, gives=dict[str, object]),
+)
 
 
 class OpenRoute(Route):

@@ -85,9 +85,11 @@ class Endpoint:
     """Checks the path parameters."""
     query: type[BaseModel] | None = None
     """What the query may hold; `answer` checks it."""
-    gives: object = None
+    gives: Any = None
     """The type of the answer's body. None for no body."""
     status: int = 200
+    also: str | None = None
+    """Another media type that a client may ask for."""
 
     def route(self, engine: Engine) -> Route:
         async def endpoint(request: Request) -> Response:

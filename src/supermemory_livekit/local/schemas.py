@@ -10,7 +10,16 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
@@ -66,10 +75,8 @@ def _content(text: str) -> str:
 
 
 def _moment(value: object) -> object:
-    if not isinstance(value, str):
-        return value
     try:
-        return to_ms(parse_time(value))
+        return to_ms(parse_time(value if isinstance(value, str) else ""))
     except (ValueError, OverflowError):
         raise ValueError("must be YYYY-MM-DD or an ISO 8601 timestamp") from None
 
@@ -94,7 +101,11 @@ def _filter(value: object) -> object:
 
 
 Content = Annotated[str, AfterValidator(_content)]
-Moment = Annotated[int, BeforeValidator(_moment)]
+Moment = Annotated[
+    int,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "description": "YYYY-MM-DD or an ISO 8601 timestamp"}),
+]
 """Milliseconds since 1970; on the wire a date or a timestamp."""
 Page = Annotated[int, BeforeValidator(count), Field(ge=1, le=1_000_000)]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
 
+from . import shapes
 from .finding import FoundDocument, Hit, ProfileLines
 from .memories import Listed, Matched
-from .records import Chunk, Document, Memory, TagInfo
+from .records import Chunk, Document, Memory, Metadata, TagInfo
 from .schemas import DocumentSearch, Include
 from .texts import iso, now_ms
 
@@ -29,16 +29,22 @@ __all__ = [
     "updated_memory_view",
 ]
 
-Json = dict[str, Any]
 
-
-def document_view(document: Document, *, content: bool = True) -> Json:
-    view: Json = {
-        **processing_view(document),
+def document_view(document: Document, *, content: bool = True) -> shapes.DocumentView:
+    view: shapes.DocumentView = {
+        "id": document.id,
+        "customId": document.custom_id,
+        "title": document.title,
+        "type": "text",
+        "status": "embedding" if document.embedding else "done",
+        "createdAt": iso(document.created_at),
+        "updatedAt": iso(document.updated_at),
+        "metadata": _free(document.metadata),
+        "containerTags": [document.tag],
         "connectionId": None,
         "filepath": document.filepath,
         "summary": None,
-        "dreamingStatus": document.dreaming_status,
+        "dreamingStatus": "dreaming" if document.dreaming else "done",
         "taskType": document.task_type,
         "ogImage": None,
         "raw": None,
@@ -50,32 +56,32 @@ def document_view(document: Document, *, content: bool = True) -> Json:
     return view
 
 
-def processing_view(document: Document) -> Json:
+def processing_view(document: Document) -> shapes.ProcessingDocument:
     return {
         "id": document.id,
         "customId": document.custom_id,
         "title": document.title,
         "type": "text",
-        "status": document.status,
+        "status": "embedding" if document.embedding else "done",
         "createdAt": iso(document.created_at),
         "updatedAt": iso(document.updated_at),
-        "metadata": document.metadata or None,
+        "metadata": _free(document.metadata),
         "containerTags": [document.tag],
     }
 
 
-def chunk_view(chunk: Chunk, document: Document) -> Json:
+def chunk_view(chunk: Chunk, document: Document) -> shapes.ChunkView:
     return {
         "id": chunk.id,
         "position": chunk.position,
         "content": chunk.text,
         "type": "text",
-        "metadata": document.metadata or None,
+        "metadata": _free(document.metadata),
         "createdAt": iso(chunk.at),
     }
 
 
-def memory_of_document_view(memory: Memory) -> Json:
+def memory_of_document_view(memory: Memory) -> shapes.MemoryOfDocument:
     now = now_ms()
     return {
         "id": memory.id,
@@ -88,13 +94,13 @@ def memory_of_document_view(memory: Memory) -> Json:
         "isInference": False,
         "version": memory.version,
         "sourceCount": memory.source_count,
-        "metadata": memory.metadata or None,
+        "metadata": _free(memory.metadata),
         "parentMemoryId": memory.parent_id,
         "rootMemoryId": memory.root_id,
     }
 
 
-def created_memory_view(memory: Memory) -> Json:
+def created_memory_view(memory: Memory) -> shapes.CreatedMemory:
     return {
         "id": memory.id,
         "memory": memory.text,
@@ -102,22 +108,25 @@ def created_memory_view(memory: Memory) -> Json:
         "createdAt": iso(memory.created_at),
         "forgetAfter": _iso(memory.forget_after),
         "forgetReason": memory.forget_reason,
-        "metadata": memory.metadata or None,
+        "metadata": _free(memory.metadata),
     }
 
 
-def updated_memory_view(memory: Memory) -> Json:
-    view = created_memory_view(memory)
-    del view["isStatic"]
+def updated_memory_view(memory: Memory) -> shapes.UpdatedMemory:
     return {
-        **view,
+        "id": memory.id,
+        "memory": memory.text,
+        "createdAt": iso(memory.created_at),
+        "forgetAfter": _iso(memory.forget_after),
+        "forgetReason": memory.forget_reason,
+        "metadata": _free(memory.metadata),
         "version": memory.version,
         "parentMemoryId": memory.parent_id,
         "rootMemoryId": memory.root_id,
     }
 
 
-def listed_memory_view(listed: Listed, tag: str) -> Json:
+def listed_memory_view(listed: Listed, tag: str) -> shapes.ListedMemory:
     memory = listed.memory
     return {
         **memory_of_document_view(memory),
@@ -145,59 +154,40 @@ def listed_memory_view(listed: Listed, tag: str) -> Json:
     }
 
 
-def hit_view(hit: Hit, include: Include) -> Json:
+def hit_view(hit: Hit, include: Include) -> shapes.FoundItem:
     """`updatedAt` is when it was said last, which is what tells a reader how old it is."""
-    view: Json = {"similarity": round(hit.similarity, 4)}
     if hit.memory is not None:
-        memory = hit.memory
-        view |= {
-            "id": memory.id,
-            "memory": memory.text,
-            "metadata": memory.metadata or None,
-            "updatedAt": iso(memory.at),
-            "version": memory.version,
-            "rootMemoryId": memory.root_id,
+        view: shapes.FoundItem = {
+            "id": hit.memory.id,
+            "memory": hit.memory.text,
+            "metadata": _free(hit.memory.metadata),
+            "updatedAt": iso(hit.memory.at),
+            "similarity": round(hit.similarity, 4),
+            "version": hit.memory.version,
+            "rootMemoryId": hit.memory.root_id,
         }
-    elif hit.chunk is not None:
+    else:
+        assert hit.chunk is not None
         document = hit.documents[0]
-        view |= {
+        view = {
             "id": hit.chunk.id,
             "chunk": hit.chunk.text,
-            "metadata": document.metadata or None,
+            "metadata": _free(document.metadata),
             "updatedAt": iso(hit.chunk.at),
+            "similarity": round(hit.similarity, 4),
             "filepath": document.filepath,
         }
     if include.related_memories and hit.memory is not None:
-        parents = [
-            {
-                "relation": "updates",
-                "version": -distance,
-                "memory": parent.text,
-                "metadata": parent.metadata or None,
-                "updatedAt": iso(parent.at),
-            }
-            for distance, parent in enumerate(hit.parents, 1)
-        ]
-        view["context"] = {"parents": parents, "children": [], "related": []}
+        context: shapes.Context = {"parents": _parents(hit), "children": [], "related": []}
+        view["context"] = context
     if include.documents:
-        view["documents"] = [
-            {
-                "id": document.id,
-                "title": document.title,
-                "type": "text",
-                "metadata": document.metadata or None,
-                "createdAt": iso(document.created_at),
-                "updatedAt": iso(document.updated_at),
-                **({"summary": None} if include.summaries else {}),
-            }
-            for document in hit.documents
-        ]
+        view["documents"] = [_source(document, summary=include.summaries) for document in hit.documents]
     return view
 
 
-def found_document_view(found: FoundDocument, ask: DocumentSearch) -> Json:
+def found_document_view(found: FoundDocument, ask: DocumentSearch) -> shapes.FoundDocument:
     document = found.document
-    view: Json = {
+    view: shapes.FoundDocument = {
         "documentId": document.id,
         "title": document.title,
         "type": "text",
@@ -206,7 +196,7 @@ def found_document_view(found: FoundDocument, ask: DocumentSearch) -> Json:
             {"content": chunk.text, "isRelevant": True, "score": round(score, 4), "position": chunk.position}
             for chunk, score in found.chunks
         ],
-        "metadata": document.metadata or None,
+        "metadata": _free(document.metadata),
         "createdAt": iso(document.created_at),
         "updatedAt": iso(document.updated_at),
     }
@@ -217,20 +207,22 @@ def found_document_view(found: FoundDocument, ask: DocumentSearch) -> Json:
     return view
 
 
-def profile_view(lines: ProfileLines, sections: Sequence[str]) -> Json:
-    whole: Json = {
-        "static": [line.text for line in lines.static],
-        "dynamic": [line.text for line in lines.dynamic],
-        "buckets": {},
-    }
-    return {name: value for name, value in whole.items() if name in sections}
+def profile_view(lines: ProfileLines, sections: Sequence[str]) -> shapes.ProfileSections:
+    view: shapes.ProfileSections = {}
+    if "static" in sections:
+        view["static"] = [line.text for line in lines.static]
+    if "dynamic" in sections:
+        view["dynamic"] = [line.text for line in lines.dynamic]
+    if "buckets" in sections:
+        view["buckets"] = {}
+    return view
 
 
-def matched_view(match: Matched) -> Json:
+def matched_view(match: Matched) -> shapes.MatchedMemory:
     return {"id": match.memory.id, "memory": match.memory.text, "score": round(match.score, 4)}
 
 
-def tag_settings_view(tag: TagInfo) -> Json:
+def tag_settings_view(tag: TagInfo) -> shapes.TagSettings:
     return {
         "containerTag": tag.tag,
         "name": None,
@@ -242,7 +234,7 @@ def tag_settings_view(tag: TagInfo) -> Json:
     }
 
 
-def tag_view(tag: TagInfo) -> Json:
+def tag_view(tag: TagInfo) -> shapes.TagItem:
     return {
         "id": tag.tag,
         "name": tag.tag,
@@ -258,9 +250,40 @@ def tag_view(tag: TagInfo) -> Json:
     }
 
 
-def page_view(page: int, limit: int, total: int) -> Json:
+def page_view(page: int, limit: int, total: int) -> shapes.PageInfo:
     return {"currentPage": page, "limit": limit, "totalItems": total, "totalPages": ceil(total / limit)}
 
 
 def _iso(ms: int | None) -> str | None:
     return None if ms is None else iso(ms)
+
+
+def _parents(hit: Hit) -> list[shapes.ParentMemory]:
+    return [
+        {
+            "relation": "updates",
+            "version": -distance,
+            "memory": parent.text,
+            "metadata": _free(parent.metadata),
+            "updatedAt": iso(parent.at),
+        }
+        for distance, parent in enumerate(hit.parents, 1)
+    ]
+
+
+def _source(document: Document, *, summary: bool) -> shapes.SourceDocument:
+    view: shapes.SourceDocument = {
+        "id": document.id,
+        "title": document.title,
+        "type": "text",
+        "metadata": _free(document.metadata),
+        "createdAt": iso(document.created_at),
+        "updatedAt": iso(document.updated_at),
+    }
+    if summary:
+        view["summary"] = None
+    return view
+
+
+def _free(metadata: Metadata) -> shapes.Free | None:
+    return dict(metadata) or None

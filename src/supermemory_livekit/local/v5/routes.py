@@ -11,7 +11,7 @@ from supermemory_livekit.local.engine import Operations
 from supermemory_livekit.local.faults import Fault, Refused
 from supermemory_livekit.local.tags import delete_tag, find_tag, set_entity_context
 
-from . import schemas, views
+from . import schemas, shapes, views
 
 __all__ = ["ENDPOINTS"]
 
@@ -91,7 +91,7 @@ def _profile(operations: Operations, ask: Ask[schemas.Profile]) -> Reply:
 
 def _forget(operations: Operations, ask: Ask[schemas.ForgetMemories]) -> Reply:
     """Forget memories, each id on its own."""
-    matches: list[views.Fact] = []
+    matches: list[shapes.Fact] = []
 
     def forget(memory_id: str) -> None:
         one = v4.ForgetMemory.model_validate({"containerTag": ask.path["namespace"], "id": memory_id})
@@ -198,9 +198,9 @@ def _retire_namespace(operations: Operations, ask: Ask[NoBody]) -> Reply:
     )
 
 
-def _each(keys: Sequence[str], do: Callable[[str], object]) -> list[views.Problem]:
+def _each(keys: Sequence[str], do: Callable[[str], object]) -> list[shapes.Problem]:
     """Do it for each key; which ones failed, and why."""
-    errors: list[views.Problem] = []
+    errors: list[shapes.Problem] = []
     for key in keys:
         try:
             do(key)
@@ -219,7 +219,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _add,
         parameters=schemas.NamespacePath,
         body=schemas.AddDocument,
-        gives=views.StoredDocument,
+        gives=shapes.StoredDocument,
     ),
     Endpoint(
         "DELETE",
@@ -228,7 +228,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _remove_documents,
         parameters=schemas.NamespacePath,
         body=schemas.RemoveDocuments,
-        gives=views.Removed,
+        gives=shapes.Removed,
     ),
     Endpoint(
         "POST",
@@ -237,7 +237,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _add_batch,
         parameters=schemas.NamespacePath,
         body=schemas.BatchAdd,
-        gives=views.StoredDocuments,
+        gives=shapes.StoredDocuments,
     ),
     # `path`, since a client's id may hold a slash.
     Endpoint(
@@ -247,7 +247,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _get_document,
         parameters=schemas.DocumentPath,
         query=schemas.DocumentQuery,
-        gives=views.DocumentDetail,
+        gives=shapes.DocumentDetail,
     ),
     Endpoint(
         "PATCH",
@@ -256,7 +256,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _update_document,
         parameters=schemas.DocumentPath,
         body=schemas.UpdateDocument,
-        gives=views.StoredDocument,
+        gives=shapes.StoredDocument,
     ),
     Endpoint(
         "POST",
@@ -265,7 +265,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _search,
         parameters=schemas.NamespacePath,
         body=schemas.Search,
-        gives=views.FoundItems,
+        gives=shapes.FoundItems,
     ),
     Endpoint(
         "POST",
@@ -275,7 +275,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=schemas.NamespacePath,
         body=schemas.Profile,
         body_optional=True,
-        gives=views.ProfileAnswer,
+        gives=shapes.ProfileAnswer,
+        also="text/markdown",
     ),
     Endpoint(
         "DELETE",
@@ -284,7 +285,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _forget,
         parameters=schemas.NamespacePath,
         body=schemas.ForgetMemories,
-        gives=views.Forgotten,
+        gives=shapes.Forgotten,
     ),
     Endpoint(
         "DELETE",
@@ -293,7 +294,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _forget_similar,
         parameters=schemas.NamespacePath,
         body=schemas.ForgetSimilar,
-        gives=views.Forgotten,
+        gives=shapes.Forgotten,
     ),
     Endpoint(
         "GET",
@@ -302,7 +303,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _get_memory,
         parameters=schemas.MemoryPath,
         query=schemas.MemoryQuery,
-        gives=views.MemoryDetail,
+        gives=shapes.MemoryDetail,
     ),
     Endpoint(
         "POST",
@@ -311,7 +312,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _count_memories,
         parameters=schemas.NamespacePath,
         body=schemas.RemoveDocuments,
-        gives=views.Counts,
+        gives=shapes.Counts,
     ),
     Endpoint(
         "POST",
@@ -322,13 +323,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=schemas.ListQuery,
         body=schemas.Listing,
         body_optional=True,
-        gives=views.Lists,
+        gives=shapes.Lists,
     ),
     *(
-        Endpoint("GET", path, "read", _namespaces, query=schemas.NamespacesQuery, gives=views.NamespacePage)
+        Endpoint("GET", path, "read", _namespaces, query=schemas.NamespacesQuery, gives=shapes.NamespacePage)
         for path in ("/ns", "/namespaces")
     ),
-    Endpoint("GET", _NS, "read", _namespace, parameters=schemas.NamespacePath, gives=views.NamespaceSettings),
+    Endpoint(
+        "GET", _NS, "read", _namespace, parameters=schemas.NamespacePath, gives=shapes.NamespaceSettings
+    ),
     Endpoint(
         "PATCH",
         _NS,
@@ -336,7 +339,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _update_namespace,
         parameters=schemas.NamespacePath,
         body=schemas.UpdateNamespace,
-        gives=views.NamespaceSettings,
+        gives=shapes.NamespaceSettings,
     ),
     Endpoint(
         "DELETE",
@@ -345,6 +348,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _retire_namespace,
         parameters=schemas.NamespacePath,
         query=schemas.RetireQuery,
-        gives=views.Retired,
+        gives=shapes.Retired,
     ),
 )

@@ -6,12 +6,12 @@ through one implementation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictStr, field_validator
 
 from supermemory_livekit.local import schemas as v4
+from supermemory_livekit.local.texts import iso
 
 __all__ = [
     "AddDocument",
@@ -171,7 +171,7 @@ class _Document(_DocumentFields):
                 "entityContext": self.supporting_context,
                 "metadata": self.metadata,
                 "filterByMetadata": self.group,
-                "documentDate": self.date,
+                "documentDate": None if self.date is None else iso(self.date),
                 "taskType": task_type,
                 "dreaming": dreaming,
             }
@@ -317,19 +317,19 @@ class ListQuery(v4.Strict):
 
 
 def _names(value: object) -> object:
-    return value.split(",") if isinstance(value, str) else value
+    return tuple(value.split(",")) if isinstance(value, str) else value
 
 
 class DocumentQuery(v4.Strict):
     """The query of `GET /ns/{namespace}/document/{id}`."""
 
-    include: Annotated[Sequence[Literal["chunks", "memories"]], BeforeValidator(_names)] = ()
+    include: Annotated[tuple[Literal["chunks", "memories"], ...], BeforeValidator(_names)] = ()
 
 
 class MemoryQuery(v4.Strict):
     """The query of `GET /ns/{namespace}/memories/{id}`."""
 
-    include: Annotated[Sequence[Literal["related", "documents"]], BeforeValidator(_names)] = ()
+    include: Annotated[tuple[Literal["related", "documents"], ...], BeforeValidator(_names)] = ()
     related_limit: PageSize = 10
 
 

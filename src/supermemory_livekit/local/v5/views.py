@@ -6,30 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Literal
-
-from typing_extensions import NotRequired, TypedDict
 
 from supermemory_livekit.local.finding import Hit, ProfileLine, ProfileLines
 from supermemory_livekit.local.memories import Related
 from supermemory_livekit.local.records import Chunk, Document, Memory, Metadata, TagInfo
 from supermemory_livekit.local.texts import iso, now_ms
 
+from . import shapes
+
 __all__ = [
-    "ChunkOfDocument",
-    "Counts",
-    "DocumentDetail",
-    "Forgotten",
-    "FoundItems",
-    "Lists",
-    "MemoryDetail",
-    "NamespacePage",
-    "NamespaceSettings",
-    "ProfileAnswer",
-    "Removed",
-    "Retired",
-    "StoredDocument",
-    "StoredDocuments",
     "chunk_item",
     "chunk_view",
     "document_item",
@@ -40,247 +25,16 @@ __all__ = [
     "namespace_view",
     "page_view",
     "profile_view",
+    "public_id",
     "related_view",
     "settings_view",
 ]
 
-Status = Literal["unknown", "queued", "extracting", "chunking", "embedding", "indexing", "done", "failed"]
-Relation = Literal["updates", "extends", "derives"]
-Free = dict[str, object]
-"""Metadata as the client gave it."""
-
-
-class Times(TypedDict):
-    createdAt: str
-    updatedAt: str
-
-
-class CreatedAt(TypedDict):
-    createdAt: str
-
-
-class UpdatedAt(TypedDict):
-    updatedAt: str
-
-
-class StoredDocument(TypedDict):
-    id: str
-    status: Status
-
-
-class StoredItem(TypedDict):
-    id: str
-    status: Literal[
-        "unknown", "queued", "extracting", "chunking", "embedding", "indexing", "done", "failed", "error"
-    ]
-    error: NotRequired[str]
-    details: NotRequired[str]
-
-
-class StoredDocuments(TypedDict):
-    results: list[StoredItem]
-    count: int
-    failed: int
-
-
-class Problem(TypedDict):
-    id: str
-    error: str
-
-
-class Removed(TypedDict):
-    count: int
-    errors: list[Problem]
-
-
-class Fact(TypedDict):
-    id: str
-    memory: str
-
-
-class Forgotten(TypedDict):
-    count: int
-    errors: list[Problem]
-    matches: list[Fact]
-
-
-class DocumentState(TypedDict):
-    status: Status
-    dreamingStatus: Literal["dreaming", "done"]
-    createdAt: str
-    updatedAt: str
-    memoryCount: NotRequired[int]
-    """In lists, if asked for."""
-
-
-class ChunkOfDocument(TypedDict):
-    id: str
-    position: int
-    content: str
-    type: str
-    metadata: Free
-    system: CreatedAt
-
-
-class MemoryItem(TypedDict):
-    id: str
-    memory: str
-    metadata: Free
-    isStatic: bool
-    isInference: bool
-    isLatest: bool
-    isForgotten: bool
-    version: int
-    system: Times
-
-
-class DocumentDetail(TypedDict):
-    id: str
-    title: str | None
-    type: str
-    summary: str | None
-    content: str | None
-    metadata: Free
-    system: DocumentState
-    chunks: NotRequired[list[ChunkOfDocument]]
-    memories: NotRequired[list[MemoryItem]]
-
-
-class SourceDocument(TypedDict):
-    id: str
-    title: str | None
-    type: str | None
-    metadata: Free
-    summary: str | None
-    system: Times
-
-
-class RelatedMemory(TypedDict):
-    id: str
-    relation: Relation
-    version: int | None
-    memory: str
-    metadata: Free
-    system: UpdatedAt
-    document: NotRequired[SourceDocument]
-
-
-class RelatedMemories(TypedDict):
-    parents: list[RelatedMemory]
-    children: list[RelatedMemory]
-    siblings: list[RelatedMemory]
-
-
-class Included(TypedDict):
-    related: NotRequired[RelatedMemories]
-    document: NotRequired[SourceDocument]
-
-
-class MemoryDetail(MemoryItem):
-    included: Included
-
-
-class FoundTimes(TypedDict):
-    updatedAt: str
-    createdAt: NotRequired[str]
-
-
-class FoundItem(TypedDict):
-    id: str
-    memory: NotRequired[str]
-    chunk: NotRequired[str]
-    metadata: Free
-    similarity: float
-    isLatest: bool
-    isInference: bool
-    system: FoundTimes
-    included: NotRequired[Included]
-
-
-class FoundItems(TypedDict):
-    results: list[FoundItem]
-    searchTime: int
-
-
-class ProfileSections(TypedDict):
-    static: list[Fact]
-    dynamic: list[Fact]
-    buckets: dict[str, list[Fact]]
-
-
-class ProfileAnswer(TypedDict):
-    profile: ProfileSections
-
-
-class DocumentItem(TypedDict):
-    id: str
-    title: str | None
-    type: str
-    content: NotRequired[str | None]
-    summary: str | None
-    metadata: Free
-    url: str | None
-    system: DocumentState
-
-
-class ChunkItem(ChunkOfDocument):
-    documentId: str
-
-
-class PageInfo(TypedDict):
-    currentPage: int
-    limit: int
-    totalItems: int
-    totalPages: int
-
-
-class Lists(TypedDict):
-    documents: list[DocumentItem]
-    chunks: list[ChunkItem]
-    memories: list[MemoryItem]
-    pagination: PageInfo
-
-
-class MemoryCount(TypedDict):
-    id: str
-    memoryCount: int
-
-
-class Counts(TypedDict):
-    counts: list[MemoryCount]
-
-
-class NamespaceItem(TypedDict):
-    id: str
-    namespace: str
-    documentCount: int
-    memoryCount: int
-    description: str | None
-    system: Times
-
-
-class NamespacePage(TypedDict):
-    namespaces: list[NamespaceItem]
-    pagination: PageInfo
-
-
-class NamespaceSettings(TypedDict):
-    namespace: str
-    supportingContext: str | None
-    system: Times
-
-
-class Retired(TypedDict):
-    status: Literal["deleted"]
-    namespace: str
-    deletedDocumentsCount: int
-    deletedMemoriesCount: int
-
 
 def document_view(
     document: Document, chunks: Sequence[Chunk] | None, memories: Sequence[Memory] | None
-) -> DocumentDetail:
-    view: DocumentDetail = {
+) -> shapes.DocumentDetail:
+    view: shapes.DocumentDetail = {
         "id": public_id(document),
         "title": document.title,
         "type": "text",
@@ -301,7 +55,7 @@ def public_id(document: Document) -> str:
     return document.custom_id or document.id
 
 
-def chunk_view(chunk: Chunk, document: Document) -> ChunkOfDocument:
+def chunk_view(chunk: Chunk, document: Document) -> shapes.ChunkOfDocument:
     return {
         "id": chunk.id,
         "position": chunk.position,
@@ -312,11 +66,11 @@ def chunk_view(chunk: Chunk, document: Document) -> ChunkOfDocument:
     }
 
 
-def chunk_item(chunk: Chunk, document: Document) -> ChunkItem:
+def chunk_item(chunk: Chunk, document: Document) -> shapes.ChunkItem:
     return {**chunk_view(chunk, document), "documentId": public_id(document)}
 
 
-def memory_view(memory: Memory) -> MemoryItem:
+def memory_view(memory: Memory) -> shapes.MemoryItem:
     return {
         "id": memory.id,
         "memory": memory.text,
@@ -330,8 +84,8 @@ def memory_view(memory: Memory) -> MemoryItem:
     }
 
 
-def related_view(found: Related, *, limit: int, related: bool, documents: bool) -> MemoryDetail:
-    included: Included = {}
+def related_view(found: Related, *, limit: int, related: bool, documents: bool) -> shapes.MemoryDetail:
+    included: shapes.Included = {}
     if related:
         sources: Mapping[int, Sequence[Document]] = found.documents if documents else {}
         parents = enumerate(found.parents[:limit], 1)
@@ -347,10 +101,10 @@ def related_view(found: Related, *, limit: int, related: bool, documents: bool) 
     return {**memory_view(found.memory), "included": included}
 
 
-def hit_view(hit: Hit, *, related: bool, documents: bool) -> FoundItem:
+def hit_view(hit: Hit, *, related: bool, documents: bool) -> shapes.FoundItem:
     """`updatedAt` is when it was said last, which is what tells a reader how old it is."""
     if hit.memory is not None:
-        view: FoundItem = {
+        view: shapes.FoundItem = {
             "id": hit.memory.id,
             "memory": hit.memory.text,
             "metadata": _free(hit.memory.metadata),
@@ -370,7 +124,7 @@ def hit_view(hit: Hit, *, related: bool, documents: bool) -> FoundItem:
             "isInference": False,
             "system": {"updatedAt": iso(hit.chunk.at), "createdAt": iso(hit.documents[0].created_at)},
         }
-    included: Included = {}
+    included: shapes.Included = {}
     if related and hit.memory is not None:
         parents = [_relative(memory, -step, {}) for step, memory in enumerate(hit.parents, 1)]
         included["related"] = {"parents": parents, "children": [], "siblings": []}
@@ -381,7 +135,7 @@ def hit_view(hit: Hit, *, related: bool, documents: bool) -> FoundItem:
     return view
 
 
-def profile_view(lines: ProfileLines) -> ProfileAnswer:
+def profile_view(lines: ProfileLines) -> shapes.ProfileAnswer:
     return {"profile": {"static": _facts(lines.static), "dynamic": _facts(lines.dynamic), "buckets": {}}}
 
 
@@ -396,8 +150,8 @@ def markdown_of(lines: ProfileLines) -> str:
     return "\n".join(parts)
 
 
-def document_item(document: Document, *, content: bool, memory_count: int | None) -> DocumentItem:
-    view: DocumentItem = {
+def document_item(document: Document, *, content: bool, memory_count: int | None) -> shapes.DocumentItem:
+    view: shapes.DocumentItem = {
         "id": public_id(document),
         "title": document.title,
         "type": "text",
@@ -411,7 +165,7 @@ def document_item(document: Document, *, content: bool, memory_count: int | None
     return view
 
 
-def namespace_view(tag: TagInfo) -> NamespaceItem:
+def namespace_view(tag: TagInfo) -> shapes.NamespaceItem:
     return {
         "id": tag.tag,
         "namespace": tag.tag,
@@ -422,17 +176,19 @@ def namespace_view(tag: TagInfo) -> NamespaceItem:
     }
 
 
-def settings_view(tag: TagInfo) -> NamespaceSettings:
+def settings_view(tag: TagInfo) -> shapes.NamespaceSettings:
     return {"namespace": tag.tag, "supportingContext": tag.entity_context, "system": _times(tag)}
 
 
-def page_view(page: int, limit: int, total: int) -> PageInfo:
+def page_view(page: int, limit: int, total: int) -> shapes.PageInfo:
     return {"currentPage": page, "limit": limit, "totalItems": total, "totalPages": ceil(total / limit)}
 
 
-def _relative(memory: Memory, version: int, sources: Mapping[int, Sequence[Document]]) -> RelatedMemory:
+def _relative(
+    memory: Memory, version: int, sources: Mapping[int, Sequence[Document]]
+) -> shapes.RelatedMemory:
     """`version`: steps from the memory that was asked for, earlier ones below 0."""
-    view: RelatedMemory = {
+    view: shapes.RelatedMemory = {
         "id": memory.id,
         "relation": "updates",
         "version": version,
@@ -446,8 +202,8 @@ def _relative(memory: Memory, version: int, sources: Mapping[int, Sequence[Docum
     return view
 
 
-def _state(document: Document, memory_count: int | None = None) -> DocumentState:
-    view: DocumentState = {
+def _state(document: Document, memory_count: int | None = None) -> shapes.DocumentState:
+    view: shapes.DocumentState = {
         "status": "embedding" if document.embedding else "done",
         "dreamingStatus": "dreaming" if document.dreaming else "done",
         "createdAt": iso(document.created_at),
@@ -458,7 +214,7 @@ def _state(document: Document, memory_count: int | None = None) -> DocumentState
     return view
 
 
-def _source(document: Document) -> SourceDocument:
+def _source(document: Document) -> shapes.SourceDocument:
     return {
         "id": public_id(document),
         "title": document.title,
@@ -469,13 +225,13 @@ def _source(document: Document) -> SourceDocument:
     }
 
 
-def _facts(lines: Sequence[ProfileLine]) -> list[Fact]:
+def _facts(lines: Sequence[ProfileLine]) -> list[shapes.Fact]:
     return [{"id": line.id, "memory": line.text} for line in lines]
 
 
-def _times(record: Document | Memory | TagInfo) -> Times:
+def _times(record: Document | Memory | TagInfo) -> shapes.Times:
     return {"createdAt": iso(record.created_at), "updatedAt": iso(record.updated_at)}
 
 
-def _free(metadata: Metadata) -> Free:
+def _free(metadata: Metadata) -> shapes.Free:
     return dict(metadata)
