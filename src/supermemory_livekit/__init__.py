@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 from .errors import (
     AccessDenied,
+    CallerErased,
     ConfigurationError,
     Conflict,
     NotFound,
@@ -23,12 +24,15 @@ from .params import InputParams
 
 if TYPE_CHECKING:
     from .agent import SupermemoryAgent
+    from .erasure import Erasure
     from .memory import SupermemoryLiveKit
 
 __all__ = [
     "AccessDenied",
+    "CallerErased",
     "ConfigurationError",
     "Conflict",
+    "Erasure",
     "InputParams",
     "NotFound",
     "PaymentRequired",
@@ -43,14 +47,14 @@ __all__ = [
     "__version__",
 ]
 
-_NEED_LIVEKIT = {"SupermemoryAgent": ".agent", "SupermemoryLiveKit": ".memory"}
+_LATE = {"Erasure": ".erasure", "SupermemoryAgent": ".agent", "SupermemoryLiveKit": ".memory"}
 """Imported when they are asked for: LiveKit takes seconds to import, and the commands do without it."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _NEED_LIVEKIT:
+    if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_NEED_LIVEKIT[name], __name__), name)
+    value: object = getattr(import_module(_LATE[name], __name__), name)
     globals()[name] = value
     return value
 
