@@ -164,6 +164,7 @@ TAGGED: list[tuple[str, str, dict[str, Any] | None]] = [
     ("POST", "/ns/{tag}/document", {"id": KEY, "content": "Something else"}),
     ("DELETE", "/ns/{tag}/document", {"ids": [KEY]}),
     ("POST", "/ns/{tag}/document/batch", {"documents": [{"id": KEY, "content": "Something else"}]}),
+    ("GET", "/ns/{tag}/document/{key}", None),
     ("GET", "/ns/{tag}/document/{key}?include=chunks,memories", None),
     ("PATCH", "/ns/{tag}/document/{key}", {"content": "Something else"}),
     (
@@ -245,32 +246,64 @@ def filled(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+class Owner:
+    """What somebody stored, and attempts of others to get at it."""
+
+    def __init__(self, service: Service, before: list[Any]) -> None:
+        self._service = service
+        self._before = before
+        documents, chunks, memories, _ = before
+        listed = [*documents["documents"], *chunks["chunks"]]
+        self.keys = ["lk-1", "lk-2", *(one["id"] for one in listed)]
+        self.memories = [one["id"] for one in memories["memories"]]
+
+    @classmethod
+    async def of(cls, service: Service) -> Owner:
+        """Ana, with a note, a call, and facts of her own."""
+        await service.sdk.add(content=SECRET, container_tag="ana", custom_id="lk-1", dreaming="instant")
+        for fact in ("She has a vault", "The vault is new"):
+            body = {"containerTag": "ana", "memories": [{"content": fact}]}
+            await service.http.post("/v4/memories", json=body)
+        said = call("C: code 88213 again")
+        await service.sdk.add(content=said, container_tag="ana", custom_id="lk-2", dreaming="instant")
+        await service.settled()
+        return cls(service, await everything(service, "ana"))
+
+    async def asked_by(
+        self, tag: str, request: tuple[str, str, dict[str, Any] | None], key: str, memory: str
+    ) -> None:
+        """Somebody else asks for her things, and is not shown them."""
+        method, path, body = request
+        names = {TAG: tag, KEY: key, MEMORY: memory, TEXT: SECRET}
+        path = filled(path, {name: quote(text, safe="") for name, text in names.items()})
+        answer = await self._service.http.request(method, path, json=filled(body, names))
+        assert answer.status_code in (200, 201, 400, 404, 409)
+        assert "88213" not in answer.text
+
+    async def lost_nothing(self) -> None:
+        await self._service.settled()
+        assert await everything(self._service, "ana") == self._before
+
+
+async def test_no_route_reaches_another_tag_by_any_id(service: Service) -> None:
+    """Specification: memory is isolated by container tag. Every route with every id of another caller."""
+    ana = await Owner.of(service)
+    for number, request in enumerate(TAGGED):
+        for key in ana.keys:
+            for memory in ana.memories if MEMORY in str(request) else ana.memories[:1]:
+                await ana.asked_by(f"ben{number}", request, key, memory)
+    await ana.lost_nothing()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_no_route_shows_or_changes_what_is_under_another_tag(
     data: st.DataObject, service: Service
 ) -> None:
     """Specification: memory is isolated by container tag, whatever is asked for, in whatever order."""
-    await service.sdk.add(content=SECRET, container_tag="ana", custom_id="lk-1", dreaming="instant")
-    for other in ("She has a vault", "The vault is new"):
-        await service.http.post(
-            "/v4/memories", json={"containerTag": "ana", "memories": [{"content": other}]}
-        )
-    await service.sdk.add(content=call("C: code 88213 again"), container_tag="ana", custom_id="lk-2")
-    await service.settled()
-    before = await everything(service, "ana")
-    documents, chunks, memories, _ = before
-    keys = ["lk-1", *(one["id"] for one in documents["documents"]), *(one["id"] for one in chunks["chunks"])]
-    ids = [one["id"] for one in memories["memories"]]
+    ana = await Owner.of(service)
     intruders = st.sampled_from(["ben", "Ana", "an", "ana:", "ana-", "anan"])
     for request in data.draw(st.lists(st.sampled_from(TAGGED), min_size=1, max_size=12)):
-        method, path, body = request
-        key, memory = data.draw(st.sampled_from(keys)), data.draw(st.sampled_from(ids))
-        tag = data.draw(intruders)
-        names = {TAG: tag, KEY: key, MEMORY: memory, TEXT: SECRET}
-        path = filled(path, {name: quote(text, safe="") for name, text in names.items()})
-        answer = await service.http.request(method, path, json=filled(body, names))
-        assert answer.status_code in (200, 201, 400, 404, 409)
-        assert "88213" not in answer.text
-    await service.settled()
-    assert await everything(service, "ana") == before
+        key, memory = data.draw(st.sampled_from(ana.keys)), data.draw(st.sampled_from(ana.memories))
+        await ana.asked_by(data.draw(intruders), request, key, memory)
+    await ana.lost_nothing()
