@@ -9,6 +9,7 @@ which a caller's index is built, one per caller; `backlog` are questions while c
 stores run one after another, in a process each, and answer from vectors alone.
 
 A store that is not filled in three minutes is measured with what it holds by then (`memories`), which flatters it.
+`cpu` is the processor's time of one question, client and model included: it holds on a busy machine, too.
 `nearest_found` is how often the nearest vector of that caller was among the ten hits: a store that guesses, or a
 service that weighs words too, need not show it. One line of `name=value` comes last.
 """
@@ -104,9 +105,12 @@ async def in_process(location: str, data: Data, questions: int) -> Figures:
         each = [
             (caller, question) for caller, (_, question) in enumerate(data.questions(len(data.callers), 6))
         ]
+        worked = [time.process_time()]
         first, _ = await ask(client, each)
+        worked.append(time.process_time())
         asked = data.questions(questions, 5)
         taken, texts = await ask(client, asked)
+        worked.append(time.process_time())
         nearest = 0
         for (caller, question), found in zip(asked, texts, strict=True):
             vector = model.embed([question])[0]
@@ -117,6 +121,8 @@ async def in_process(location: str, data: Data, questions: int) -> Figures:
         "load_per_s": total / loaded,
         **percentiles("first", first),
         **percentiles("recall", taken),
+        "first_cpu_ms": (worked[1] - worked[0]) * 1000 / len(each),
+        "recall_cpu_ms": (worked[2] - worked[1]) * 1000 / len(asked),
         "nearest_found": nearest / questions,
     }
 
