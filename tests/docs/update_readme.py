@@ -1,4 +1,4 @@
-"""Write the files that the README shows into it.
+"""Write the files that the README and the pages in docs/ show into them.
 
     python tests/docs/update_readme.py
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["README", "REPOSITORY", "snippets", "updated"]
+__all__ = ["PAGES", "README", "REPOSITORY", "snippets", "updated"]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
+PAGES = [README, *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 _SNIPPET = re.compile(r"<!-- snippet: (?P<path>\S+) -->\n.*?<!-- end snippet -->", re.DOTALL)
-_LANGUAGES = {".py": "python", ".sh": "bash", ".toml": "toml"}
+_LANGUAGES = {".ini": "ini", ".py": "python", ".sh": "bash", ".toml": "toml"}
 
 
 def snippets(text: str) -> list[str]:
@@ -39,4 +40,5 @@ def _block(found: re.Match[str]) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(updated(README.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(updated(page.read_text("utf-8")), "utf-8")

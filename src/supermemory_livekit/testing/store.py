@@ -137,11 +137,12 @@ class ScriptedStore(MemoryStore):
         return self
 
     def finds(self, tag: str, *texts: str) -> ScriptedStore:
-        """Let every search for this caller find these texts, as what was said in an earlier call.
+        """Add memories that every search for this caller finds, whatever it asks for. Returns the store.
 
-        They have no memory id: neither `memories` lists them nor can `forget` take them away. Returns the store.
+        They are listed as well, so that the mirror (`InputParams(mirror=True)`) holds them. It searches by itself: a
+        call finds there what has to do with the words said.
         """
-        self.hits.setdefault(tag, []).extend(Hit(text, 0.9) for text in texts)
+        self.hits.setdefault(tag, []).extend(Hit(text, 0.9, self._new_id("mem")) for text in texts)
         return self
 
     def script(self, operation: Operation, *steps: Step) -> ScriptedStore:

@@ -1,0 +1,104 @@
+"""Callers of the kit on a real `AgentSession`: who answers them, and how long they wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from livekit.agents import Agent, AgentSession
+
+from supermemory_livekit.testing import ScriptedCaller, ScriptedLLM, TextCaller, VirtualClock
+
+Start = Callable[[AgentSession[Any]], Awaitable[object]]
+Caller = Callable[[Start], "TextCaller | ScriptedCaller"]
+
+CALLERS: dict[str, Caller] = {
+    "text": lambda start: TextCaller(start, llm=ScriptedLLM("ok")),
+    "voice": lambda start: ScriptedCaller(start, llm=ScriptedLLM("ok")),
+}
+every_caller = pytest.mark.parametrize("make", CALLERS.values(), ids=CALLERS.keys())
+
+
+class Greeter(Agent):
+    def __init__(self) -> None:
+        super().__init__(instructions="Be kind.")
+
+    async def on_enter(self) -> None:
+        self.session.generate_reply(instructions="Greet the caller.")
+
+
+@every_caller
+async def test_a_function_that_starts_the_session_answers_the_call(make: Caller, clock: VirtualClock) -> None:
+    """Kit: what production does around the agent is tested with it."""
+    started: list[AgentSession[Any]] = []
+
+    async def answer(session: AgentSession[Any]) -> None:
+        started.append(session)
+        await session.start(Agent(instructions="Be kind."))
+
+    async with make(answer) as caller:
+        await caller.says("hello")
+        if isinstance(caller, ScriptedCaller):
+            assert await caller.hears_reply() == "ok"
+        assert caller.conversation() == [("user", "hello"), ("assistant", "ok")]
+    assert started == [caller.session]
+
+
+@every_caller
+async def test_a_function_that_starts_nothing_is_told_so(make: Caller, clock: VirtualClock) -> None:
+    """Kit: a test that forgets `session.start` would wait for a reply that cannot come."""
+
+    async def forgetful(session: AgentSession[Any]) -> None:
+        """Starts nothing."""
+
+    with pytest.raises(RuntimeError, match="has to start the session it is given"):
+        async with make(forgetful):
+            pass
+
+
+@every_caller
+async def test_a_function_that_raises_leaves_no_session_behind(make: Caller, clock: VirtualClock) -> None:
+    """Kit: what is wrong in the agent's set-up is what the test reports."""
+    before = asyncio.all_tasks()
+
+    async def broken(session: AgentSession[Any]) -> None:
+        await session.start(Agent(instructions="Be kind."))
+        raise ValueError("no such guest")
+
+    with pytest.raises(ValueError, match="no such guest"):
+        async with make(broken):
+            pass
+    await asyncio.sleep(5)
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_greeting_is_heard_by_who_says_nothing(clock: VirtualClock) -> None:
+    """Kit: agents speak first, too; the words may come before or after somebody waits."""
+    model = ScriptedLLM(["Welcome!", "ok"], first_token=0.5)
+    async with TextCaller(Greeter(), llm=model) as caller:
+        assert await caller.hears_greeting() == "Welcome!"
+        assert await caller.says("hello") == "ok"
+        assert await caller.hears_greeting() == "Welcome!"
+
+
+async def test_the_wait_of_a_typist_ends_with_the_reply(clock: VirtualClock) -> None:
+    """Kit: what a fault adds to a reply is measured, not guessed."""
+    async with TextCaller(Agent(instructions="Be kind."), llm=ScriptedLLM("ok", first_token=3)) as caller:
+        assert caller.waited is None
+        await caller.says("hello")
+        assert caller.waited == pytest.approx(3, abs=0.1)
+
+
+async def test_the_wait_of_a_speaker_ends_with_the_first_sound(clock: VirtualClock) -> None:
+    """Kit: from the last word said to the first one heard, as a caller counts it."""
+    model = ScriptedLLM("one two three four five", first_token=3)
+    agent = Agent(instructions="Be kind.")
+    async with ScriptedCaller(agent, llm=model, recognition=0.1, endpointing=0.5) as caller:
+        for _ in range(2):
+            await caller.says("what is", "my name")
+            assert caller.waited is None
+            await caller.hears_reply()
+            # the preemptive attempt starts with the final transcript
+            assert caller.waited == pytest.approx(3.1, abs=0.15)
