@@ -16,8 +16,10 @@ from supermemory_livekit.local.container import Container
 from supermemory_livekit.local.endpoint import Ask, Reply, json_route
 from supermemory_livekit.local.engine import Engine, Operations
 from supermemory_livekit.local.faults import Missing
+from supermemory_livekit.local.finding import Hit
 from supermemory_livekit.local.recalls import RecentSearches, Search
-from supermemory_livekit.local.records import Document, Memory, TagInfo
+from supermemory_livekit.local.records import Document, Memory
+from supermemory_livekit.local.tags import delete_tag, find_tag
 
 from . import schemas, views
 from .pages import PRIVATE_HEADERS
@@ -87,7 +89,7 @@ def _callers(operations: Operations, ask: Ask[schemas.AskCallers]) -> Reply:
 
 
 def _caller(operations: Operations, ask: Ask[schemas.AskCaller]) -> Reply:
-    info = _known(operations, ask.body.tag)
+    info = find_tag(operations.storage, ask.body.tag)
     lines, _ = operations.finder.profile(
         service.Profile.model_validate({"containerTag": ask.body.tag}), note=False
     )
@@ -175,22 +177,24 @@ def _call(operations: Operations, ask: Ask[schemas.AskCall]) -> Reply:
 def _search(operations: Operations, ask: Ask[schemas.AskSearch]) -> Reply:
     """What recall would return, and what comes next that it would not."""
     body = ask.body
-    _known(operations, body.tag)
+    find_tag(operations.storage, body.tag)
     asked = {"containerTag": body.tag, "q": body.q, "searchMode": body.mode, "limit": body.limit}
     finder = operations.finder
     wanted = service.MemorySearch.model_validate({**asked, "threshold": body.threshold})
     recalled = finder.search(wanted, note=False)
     more = {**asked, "threshold": 0.0, "limit": min(100, body.limit + _NEAR_MISSES)}
     further = finder.search(service.MemorySearch.model_validate(more), note=False)
-    shown = {_name(hit) for hit in recalled}
-    missed = [hit for hit in further if _name(hit) not in shown][:_NEAR_MISSES]
-    parts = finder.explain(body.tag, body.q, [*recalled, *missed])
-    views_ = [views.hit_view(hit, why) for hit, why in zip([*recalled, *missed], parts, strict=True)]
-    return Reply(200, {"recalled": views_[: len(recalled)], "missed": views_[len(recalled) :]})
+    names = {_name(hit) for hit in recalled}
+    hits = [*recalled, *[hit for hit in further if _name(hit) not in names][:_NEAR_MISSES]]
+    parts = finder.explain(body.tag, body.q, hits)
+    shown = [views.hit_view(hit, why) for hit, why in zip(hits, parts, strict=True)]
+    return Reply(200, {"recalled": shown[: len(recalled)], "missed": shown[len(recalled) :]})
 
 
-def _name(hit: Any) -> tuple[str | None, str | None]:
-    return (hit.memory and hit.memory.id, hit.chunk and hit.chunk.id)
+def _name(hit: Hit) -> str:
+    """Tells hits of two searches apart. Ids are random, so a memory and a piece of a call never share one."""
+    found = hit.memory or hit.chunk
+    return "" if found is None else found.id
 
 
 def _forget(operations: Operations, ask: Ask[schemas.Forget]) -> Reply:
@@ -201,18 +205,12 @@ def _forget(operations: Operations, ask: Ask[schemas.Forget]) -> Reply:
 
 def _erase_call(operations: Operations, ask: Ask[schemas.EraseCall]) -> Reply:
     """The text, and the memories that stem from it alone."""
-    with operations.storage.write(ask.body.tag) as writer:
-        document = writer.document(ask.body.id)
-        if document is None:
-            raise Missing("Document not found")
-        writer.delete_document(document)
+    operations.documents.delete(ask.body.id, ask.body.tag)
     return Reply(200, {})
 
 
 def _erase_caller(operations: Operations, recent: RecentSearches, tag: str) -> Reply:
-    _known(operations, tag)
-    with operations.storage.write(tag) as writer:
-        documents, memories = writer.delete_all()
+    documents, memories = delete_tag(operations.storage, tag)
     recent.discard(tag)
     return Reply(200, {"documents": documents, "memories": memories})
 
@@ -245,13 +243,6 @@ def _still(search: Search, container: Container) -> bool:
 def _documents(container: Container, ids: set[str]) -> dict[str, Document]:
     found = {document_id: container.document(document_id) for document_id in ids}
     return {document_id: document for document_id, document in found.items() if document is not None}
-
-
-def _known(operations: Operations, tag: str) -> TagInfo:
-    found = operations.storage.tags(tag)
-    if not found:
-        raise Missing("Caller not found")
-    return found[0]
 
 
 _ROUTES: tuple[

@@ -11,8 +11,8 @@ const PARTS = {
   words: ["Full text", "how much of the question it says"],
   context: ["Around it", "how much of the question is said with the turns around it"],
   meaning: ["Meaning", "how near it is in meaning"],
-  speaker: ["Speaker", "whether the question asks for who says it"],
-  time: ["Time", "whether it says when, and the question asks for that"],
+  speaker: ["Speaker", "0 when the question asks for somebody else"],
+  time: ["Time", "0 when the question asks when, and it does not say"],
   age: ["Recency", "what its age leaves of its similarity"],
 };
 
