@@ -1,10 +1,10 @@
 """Turns of conversations: where each stands, and how much speaks for it when something is asked.
 
 A turn alone often says too little: "Yes, in May." answers what was asked before, and what it is about is said
-around it. So a turn is judged together with its neighbours: its own words, the words of the turns one and two
-steps around, the words of either neighbour, its meaning read after the turn before it, who speaks, and whether
-it answers a question. The weights were fitted on conversations (`bench/train_retrieval.py`;
-docs/decisions/0013-retrieval.md says how, and what they are worth on others).
+around it. So a turn is judged together with its neighbours: by the words of the turns up to one and two steps
+around, less those that only a neighbour says; by its meaning, read after the turn before it, and that of the turn
+after it; by who speaks, whether it says when something was, and whether it asks or answers. The weights were fitted
+on conversations (`bench/train_retrieval.py`; docs/decisions/0013-retrieval.md says what they are worth on others).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from .words import terms
 __all__ = ["FEATURES", "Conversations", "Place"]
 
 FEATURES = (
-    "words",
     "words_within_1",
     "words_within_2",
     "words_before",
@@ -37,8 +36,9 @@ FEATURES = (
 )
 """What speaks for a turn, in the order of `Conversations.features`."""
 
-_WEIGHTS = (-0.30, 2.69, 5.19, -1.55, -2.64, 3.95, 1.65, 2.87, 2.58, -0.82, 0.38)
-_LEAST, _STEEPNESS = 3.0, 0.11  # who speaks and how turns look alone reach 3; a good turn, near 11, gives 0.6
+_WEIGHTS = (2.40, 5.21, -1.35, -2.46, 3.94, 1.62, 2.87, 2.54, -0.83, 0.38)
+# Half of all turns score 0.3 or less, which gives 0.04; half of the evidence 7.5 or more, which gives 0.56.
+_STEEPNESS = 0.11
 
 _NONE = -1
 _QUESTION = re.compile(r"[?？؟]\W*$")
@@ -63,7 +63,6 @@ _MYSELF = re.compile(
     re.IGNORECASE,
 )
 _YOURSELF = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
-_STAMP = re.compile(r"^\[[^\]\n]*\]")
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Conversations:
         self.is_turn[slot] = True
         said = text.partition(": ")[2] or text
         self._questions[slot] = _QUESTION.search(said) is not None
-        self._says_when[slot] = _SAYS_WHEN.search(_STAMP.sub("", said)) is not None
+        self._says_when[slot] = _SAYS_WHEN.search(said) is not None
         name = label.casefold()
         if name not in self._speaker_numbers:
             self._speaker_numbers[name] = len(self._speakers)
@@ -153,9 +152,11 @@ class Conversations:
 
     def features(
         self, query: str, fulltext: FullText, meaning: NDArray[np.float32] | None
-    ) -> NDArray[np.float32]:
-        """What speaks for each slot's turn, each from 0 on: shape `(slots + 1, len(FEATURES))`, the last for no slot.
+    ) -> tuple[NDArray[np.float32], ...]:
+        """What speaks for each slot's turn: `FEATURES` of shape `(slots + 1,)`, the last for no slot.
 
+        Words and meaning from 0 on. A turn of somebody who is not named where another is has speaker -1, one that
+        does not say when where that is asked has time -1: so scores of different queries can be compared.
         `meaning`: how near query and turn are, from 0 to 1, NaN where it is not known.
         """
         before, after = self.previous, self.following
@@ -165,32 +166,34 @@ class Conversations:
             # Without a vector a turn is taken to mean what is said around it.
             known = np.append(meaning, np.float32(np.nan))
             meant = np.where(np.isnan(known), near, known)
+        named = self._spoken_by(query)
         asks_when = np.float32(_ASKS_WHEN.search(query) is not None)
-        columns = (
-            words,
+        lacks_time: NDArray[np.float32] = (self._says_when - 1) * asks_when
+        return (
             near,
             wide,
             words[before],
             words[after],
             meant,
             meant[after],
-            self._spoken_by(query)[self._speaker_of],
-            asks_when * self._says_when,
+            (named - named.max())[self._speaker_of],
+            lacks_time,
             self._questions,
             self._questions[before],
         )
-        return np.stack(columns, axis=1).astype(np.float32)
 
     def similarity(
         self, query: str, fulltext: FullText, meaning: NDArray[np.float32] | None
     ) -> NDArray[np.float32]:
         """For each slot how much speaks for its turn, from 0 to 1; 0 where there is no turn."""
         features = self.features(query, fulltext, meaning)
-        score = features @ np.array(_WEIGHTS, dtype=np.float32)
+        score: NDArray[np.float32] = np.zeros(len(self.is_turn), dtype=np.float32)
+        for weight, feature in zip(_WEIGHTS, features, strict=True):
+            score += feature * weight
         # Who speaks and when says nothing by itself.
-        bearing = self.is_turn & (features[:, : FEATURES.index("speaker")].max(axis=1) > 0)
-        similarity = 1 - np.exp(-_STEEPNESS * np.maximum(score - _LEAST, 0))
-        return np.where(bearing, similarity, 0).astype(np.float32)[:-1]
+        bearing = self.is_turn & ((features[1] > 0) | (features[4] > 0))
+        similarity = 1 - np.exp(np.maximum(score, 0) * -_STEEPNESS)
+        return np.where(bearing, similarity, np.float32(0))[:-1]
 
     def _spoken_by(self, query: str) -> NDArray[np.float32]:
         """For each speaker 1 when the query names them, else 0."""

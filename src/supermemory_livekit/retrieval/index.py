@@ -32,12 +32,14 @@ _EMPTY = -1
 _MEANING_TRUST = (1.0, 0.5)
 _WORDS_TRUST = (0.8, 0.8)
 _WORDS_POWER = (2.0, 1.0)
-_AGEING = 0.03  # an old passage loses at most this share: enough to settle a tie, not to lift noise
+# An old passage loses at most this share: enough to settle a tie, not to lift noise. Similarities of turns lie
+# closer together, and what was said long ago is asked for as often.
+_AGEING = 0.03
+_AGEING_OF_TURNS = 0.005
 _AGEING_DAYS = 60.0
 _READ_PER_HIT = 16  # passages of the ranking that are read first for each hit asked for
 
-_TURN_PARTS = {"context": "words_within_2", "speaker": "speaker", "time": "time"}
-"""What `explain` tells of a turn besides, and the feature that it is."""
+_WITHIN_2, _SPEAKER, _TIME = (FEATURES.index(name) for name in ("words_within_2", "speaker", "time"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +160,8 @@ class Index:
 
         By name, each from 0 to 1: `words`, how much of the query the passage says; `meaning`, how near they are, left
         out where the passage or the query has no vector; `age`, the share of its similarity that its age leaves it.
-        A turn of a conversation also has `context`, how much is said by it and the turns around it, `speaker`, whether
-        the query asks for who says it, and `time`, whether it says when and the query asks for that.
+        A turn of a conversation also has `context`, how much is said by it and the turns around it; `speaker`, 0 when
+        the query asks for somebody else; and `time`, 0 when the query asks when and it does not say.
         """
         with self._lock:
             slots = {key: self._slots[key] for key in keys if key in self._slots}
@@ -172,8 +174,10 @@ class Index:
             for key, slot in slots.items():
                 part = {"words": float(coverage[slot])}
                 if self._conversations.is_turn[slot]:
-                    for name, feature in _TURN_PARTS.items():
-                        part[name] = min(1.0, float(of_turns[slot, FEATURES.index(feature)]))
+                    part["context"] = min(1.0, float(of_turns[_WITHIN_2][slot]))
+                    # Counted from 0 down where they speak against it.
+                    part["speaker"] = 1 + float(of_turns[_SPEAKER][slot])
+                    part["time"] = 1 + float(of_turns[_TIME][slot])
                 if meaning is not None and self._has_vector[slot]:
                     part["meaning"] = float(meaning[slot])
                 parts[key] = {**part, "age": float(ageing[slot])}
@@ -234,7 +238,8 @@ class Index:
         if newest == -np.inf:
             return np.ones(len(self._times), dtype=np.float32)
         days = np.maximum(newest - self._times, 0) / 86_400
-        return (1 - _AGEING * (1 - np.exp(-days / _AGEING_DAYS))).astype(np.float32)
+        most = np.where(self._conversations.is_turn[:-1], _AGEING_OF_TURNS, _AGEING)
+        return (1 - most * (1 - np.exp(-days / _AGEING_DAYS))).astype(np.float32)
 
     def _put(self, passage: Passage) -> None:
         if not self._free:
