@@ -249,12 +249,11 @@ def filled(value: Any, names: dict[str, str]) -> Any:
 class Owner:
     """What somebody stored, and attempts of others to get at it."""
 
-    def __init__(self, service: Service, before: list[Any]) -> None:
+    def __init__(self, service: Service, before: list[Any], documents: list[str]) -> None:
         self._service = service
         self._before = before
-        documents, chunks, memories, _ = before
-        listed = [*documents["documents"], *chunks["chunks"]]
-        self.keys = ["lk-1", "lk-2", *(one["id"] for one in listed)]
+        _, chunks, memories, _ = before
+        self.keys = ["lk-1", "lk-2", *documents, *(one["id"] for one in chunks["chunks"])]
         self.memories = [one["id"] for one in memories["memories"]]
 
     @classmethod
@@ -267,7 +266,8 @@ class Owner:
         said = call("C: code 88213 again")
         await service.sdk.add(content=said, container_tag="ana", custom_id="lk-2", dreaming="instant")
         await service.settled()
-        return cls(service, await everything(service, "ana"))
+        listed = await service.sdk.documents.list(container_tags=["ana"])
+        return cls(service, await everything(service, "ana"), [one.id for one in listed.memories])
 
     async def asked_by(
         self, tag: str, request: tuple[str, str, dict[str, Any] | None], key: str, memory: str

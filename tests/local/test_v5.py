@@ -10,6 +10,8 @@ import pytest
 
 from .support import Service, call
 
+DATABASES = ("sqlite", "postgresql")
+
 
 async def ok(http: httpx.AsyncClient, method: str, path: str, body: Any = None, **query: Any) -> Any:
     """The answer to a request that has to succeed."""
