@@ -6,6 +6,7 @@ erased does not expect the rest of the conversation to be kept. The caller's nex
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -56,13 +57,30 @@ class CallErasure:
         self._spool_dir = spool_dir
         self._hide = hide
         self._tags: set[str] = set()
+        self._running: set[asyncio.Task[Erasure]] = set()
 
     def covers(self, tag: str) -> bool:
         """Whether this caller was erased during this call."""
         return tag in self._tags
 
     async def erase(self, tag: str, timeout: float) -> Erasure:
-        """Erase the caller, and read back; `timeout` seconds for the service. Raises no `ServiceError`."""
+        """Erase the caller, and read back; `timeout` seconds for the service. Raises no `ServiceError`.
+
+        Goes on when the task that asked for it is cancelled: a caller who hangs up wants to be erased all the same.
+        """
+        work = self._background.start(self._erase(tag, timeout), "Erasing a caller")
+        self._running.add(work)
+        work.add_done_callback(self._running.discard)
+        return await asyncio.shield(work)
+
+    async def finish(self, timeout: float) -> None:
+        """Wait for erasures that are under way, at most so many seconds."""
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=timeout)
+            if late:
+                logger.error("The call ended before its caller was erased for certain: erase them again")
+
+    async def _erase(self, tag: str, timeout: float) -> Erasure:
         with span("supermemory.erase", "delete_memory"):
             dropped, clear = await self._stop(tag)
             done = await erase_everywhere(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,8 +34,16 @@ class Ending:
     """Ends the call's memory. Nothing here raises, except `CancelledError`."""
 
     def __init__(
-        self, *, capture: Capture, recall: Recall, store: MemoryStore, background: Background
+        self,
+        *,
+        capture: Capture,
+        recall: Recall,
+        store: MemoryStore,
+        background: Background,
+        erasing: Callable[[float], Awaitable[None]],
     ) -> None:
+        """`erasing` waits for erasures that are under way, at most so many seconds."""
+        self._erasing = erasing
         self._capture = capture
         self._recall = recall
         self._store = store
@@ -95,6 +103,7 @@ class Ending:
         await self.flush()
         await self._recall.aclose()
         with self._on_budget():
+            await self._erasing(self._left())
             await self._capture.aclose(0.0)
             try:
                 await asyncio.wait_for(self._store.aclose(), CLOSING_SHARE + self._left())

@@ -132,7 +132,11 @@ class SupermemoryLiveKit:
         self._every_agent_of: list[AgentSession[Any]] = []
         """Sessions attached with `recall=True`."""
         self._ending = Ending(
-            capture=self._capture, recall=self._recall, store=store, background=self._background
+            capture=self._capture,
+            recall=self._recall,
+            store=store,
+            background=self._background,
+            erasing=lambda timeout: self._erasure.finish(timeout),
         )
         self._tools = MemoryTools(
             store,

@@ -163,6 +163,24 @@ async def test_a_service_that_is_down_is_told_of_and_nothing_is_raised(
     assert await known(world, ANA) == []
 
 
+async def test_a_caller_who_hangs_up_is_erased_all_the_same(clock: VirtualClock, world: World) -> None:
+    """Decision 0017: the end of the call cancels the tool that asked, and waits for the erasure."""
+    memory = world.memory(ANA)
+    async with started(agent_over(memory), llm=echo()) as session:
+        memory.attach(session)
+        world.fail(Work(after=3.0), WRITE)
+        await say(session, "I moved to zanzibar.")
+        await asyncio.sleep(0.5)
+        tool = asyncio.ensure_future(memory.erase())
+        await asyncio.sleep(0.5)
+        tool.cancel()
+    begun = clock.elapsed
+    await memory.aclose()
+    assert clock.elapsed - begun < 8
+    assert tool.cancelled()
+    assert await known(world, ANA) == []
+
+
 async def test_the_next_call_of_an_erased_caller_begins_anew(clock: VirtualClock, world: World) -> None:
     """Decision 0017: the erasure covers this call; the caller may ring again."""
     memory = world.memory(ANA)
