@@ -14,7 +14,8 @@ from .served import KEY
 
 __all__ = ["Inspector"]
 
-_PATIENCE = 15
+_PATIENCE = 30
+"""Seconds, for machines that do much else. A test waits as long as the view takes."""
 
 
 class Inspector:
