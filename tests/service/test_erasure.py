@@ -75,12 +75,15 @@ async def test_a_live_call_is_erased_and_does_not_write_the_caller_back(
         assert done.memories >= 3
         assert done.turns == 2
         assert await known(world, ANA, spool) == []
+        asked = len(world.wire.requests)
         assert await say(session, "And zanzibar is my favourite island.") == (
             "You said And zanzibar is my favourite island."
         )
         assert "zanzibar tea" not in model.last.text
         assert "NOT saved" in await memory.remember("Likes zanzibar cake.")
+        await asyncio.sleep(60)
     await memory.aclose()
+    assert len(world.wire.requests) == asked, "nothing is even asked for"
     assert await known(world, ANA, spool) == []
     assert SpoolDirectory(spool).files() == []
     assert memory.stats.turns_captured == 6
