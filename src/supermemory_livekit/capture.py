@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -72,7 +72,7 @@ class Capture:
         now: Callable[[], datetime] = _utc_now,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._enabled = params.capture == "always"
+        self._enabled = params.capture != "never"
         self._stats = stats
         self._clean = clean
         self._now = now
@@ -118,18 +118,19 @@ class Capture:
         at: datetime | None = None,
         scope: Scope | None,
         interrupted: bool = False,
-    ) -> None:
+    ) -> int | None:
         """Take one turn, said at `at` under `scope`. Returns at once and never raises.
 
         Without a scope it waits for the first `bound`; when there was one already, it belongs to nobody known
-        and is dropped. Blank turns are ignored.
+        and is dropped. Blank turns are ignored. The answer is the turn's place, for `withdraw`; None when it was not
+        taken.
         """
         if not self._enabled:
-            return
+            return None
         try:
             text = fold(self._clean(text))
             if is_blank(text):
-                return
+                return None
             turn = Turn(role, text, to_stamp_time(at, self._now()), self._order, interrupted)
             pieces = split_turn(turn)
         except Exception as error:  # noqa: BLE001 - an event handler must not hurt the call
@@ -137,22 +138,22 @@ class Capture:
             self._writes.say_once(
                 logging.ERROR, "A turn could not be taken for storing: %s", type(error).__name__
             )
-            return
+            return None
         if self._closed:
             self._count_lost(1)
             self._writes.say_once(
                 logging.WARNING, "Something was said after the memory was closed: not stored"
             )
-            return
+            return None
         if scope is not None and scope.container_tag in self._erased:
             self._count_lost(1)
-            return
+            return None
         if scope is None and self._bound:
             self._count_lost(1)
             self._writes.say_once(
                 logging.WARNING, "Something was said by a speaker without a scope: not stored"
             )
-            return
+            return None
         self._order += 1
         self._stats.turns_captured += 1
         self._turns += 1
@@ -165,6 +166,41 @@ class Capture:
             self._writer(scope).add(pieces)
         self._trim()
         self._stats.turns_unwritten = self._turns
+        return turn.order
+
+    def withdraw(self, orders: Collection[int]) -> int:
+        """Drop those of these turns of which nothing was sent yet. Returns how many that were."""
+        dropped = 0
+        for writer in self._writers.values():
+            dropped += self._drop_for_good(writer.scope, writer.withdraw(orders))
+        held = [turn for turn in self._held if turn.order in orders]
+        self._held = [turn for turn in self._held if turn.order not in orders]
+        return dropped + self._drop_for_good(None, held)
+
+    def discard(self) -> int:
+        """Drop everything that the service has not acknowledged; a request under way is given up.
+
+        Returns how many turns that were. The service may have taken those of such a request.
+        """
+        dropped = 0
+        for writer in self._writers.values():
+            writer.stop()
+            dropped += self._drop_for_good(writer.scope, writer.drop_all())
+        return dropped + self.discard_unbound()
+
+    def discard_unbound(self) -> int:
+        """Drop what was said before anybody was bound. Returns how many turns that were."""
+        held, self._held = self._held, []
+        return self._drop_for_good(None, held)
+
+    def _drop_for_good(self, scope: Scope | None, pieces: Sequence[Turn]) -> int:
+        """Not stored by this process, nor by the next one that finds them in the spool."""
+        if not pieces:
+            return 0
+        if self._spool is not None:
+            self._spool.dropped(scope, pieces)
+        self._drop(pieces)
+        return _count(pieces)
 
     def bound(self, scope: Scope) -> None:
         """A caller was bound. The first one gets the turns that were said before."""

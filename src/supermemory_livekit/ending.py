@@ -11,9 +11,10 @@ from livekit.agents import AgentSession, JobContext
 
 from .background import Background
 from .capture import Capture
+from .intake import Intake
 from .line import agent_of
 from .recall import Recall
-from .store import MemoryStore
+from .sharing import Lease
 from .telemetry import describe, logger
 
 __all__ = ["FINAL_BUDGET", "Ending"]
@@ -30,20 +31,26 @@ CLOSE_EVENT_WAIT = 2.5
 2 s to become a transcript."""
 
 
+REDACTION_WAIT = 2.0
+"""Seconds of the final budget that a redactor may take for the last words."""
+
+
 class Ending:
     """Ends the call's memory. Nothing here raises, except `CancelledError`."""
 
     def __init__(
         self,
         *,
+        intake: Intake,
         capture: Capture,
         recall: Recall,
-        store: MemoryStore,
+        store: Lease,
         background: Background,
         erasing: Callable[[float], Awaitable[None]],
     ) -> None:
         """`erasing` waits for erasures that are under way, at most so many seconds."""
         self._erasing = erasing
+        self._intake = intake
         self._capture = capture
         self._recall = recall
         self._store = store
@@ -96,12 +103,15 @@ class Ending:
     async def flush(self) -> None:
         """Store what is left, within what is left of the budget."""
         with self._on_budget():
+            await self._intake.settled(min(REDACTION_WAIT, self._left()))
+        with self._on_budget():
             await self._capture.flush(self._left())
 
     async def aclose(self) -> None:
         """Store what is left and close everything. Safe to call twice."""
         await self.flush()
         await self._recall.aclose()
+        await self._intake.aclose()
         with self._on_budget():
             await self._erasing(self._left())
             await self._capture.aclose(0.0)

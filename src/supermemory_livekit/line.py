@@ -6,6 +6,8 @@ from typing import Any
 
 from livekit.agents import Agent, AgentSession
 
+from .scope import Participant
+
 __all__ = ["Line", "agent_of"]
 
 
@@ -25,19 +27,19 @@ class Line:
         self.sessions.append(session)
         return True
 
-    def bound_caller_speaks(self) -> bool:
-        """Whether the participant whom the session listens to is the bound caller.
+    def another(self) -> Participant | None:
+        """The participant whom the session listens to, if that is another one than the bound caller.
 
         LiveKit has no event for a change of the linked participant, so this is asked at every turn.
         """
         for session in self.sessions:
-            identity = _linked_identity(session)
-            if identity is None:
+            participant = _linked(session)
+            if participant is None:
                 continue
             if self.speaker is None:
-                self.speaker = identity
-            return identity == self.speaker
-        return True
+                self.speaker = participant.identity
+            return participant if participant.identity != self.speaker else None
+        return None
 
     def agent(self) -> tuple[Agent | None, AgentSession[Any] | None]:
         """The agent at work in the session attached last that runs."""
@@ -55,11 +57,11 @@ def agent_of(session: AgentSession[Any]) -> Agent | None:
         return None
 
 
-def _linked_identity(session: AgentSession[Any]) -> str | None:
+def _linked(session: AgentSession[Any]) -> Participant | None:
     try:
         participant = session.room_io.linked_participant
     except RuntimeError:  # raised by a session without a room
         return None
-    identity: object = participant.identity if participant is not None else None
     # Console and simulated jobs put mocks where a participant would be.
-    return identity if isinstance(identity, str) else None
+    identity: object = participant.identity if participant is not None else None
+    return participant if isinstance(identity, str) else None

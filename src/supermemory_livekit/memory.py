@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,19 +17,26 @@ from . import every_agent, realtime
 from .background import Background
 from .call_erasure import CallErasure
 from .capture import Capture
+from .consent import Consent
 from .ending import Ending
 from .erasure import ERASE_TIMEOUT, Erasure
 from .erasure_marks import ErasureMarks
 from .errors import ConfigurationError
+from .intake import Intake, Said
 from .line import Line
+from .memory_talk import MemoryTalk
 from .params import InputParams
 from .recall import Recall, Recollection
+from .record_tools import record_tools
+from .redaction import Redaction
 from .render import insert, render_block, strip, strip_fenced
 from .scope import (
     TAG_ATTRIBUTE,
     Participant,
     Scope,
     Scopes,
+    call_tag,
+    is_nobody,
     may_change_own_metadata,
     new_session_id,
     tag_from_participant,
@@ -36,10 +45,11 @@ from .scope import (
     container_tag as safe_tag,
 )
 from .sdk_store import SDKStore, make_client
+from .sharing import SharedStore
 from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
-from .tools import MemoryTools
-from .transcript import Role, fold, spoken_in
+from .tools import MemoryTools, Operation
+from .transcript import Role, fold, is_blank, spoken_in
 from .wiring import Notices, Wiring
 from .write_gate import WriteGate
 
@@ -48,6 +58,16 @@ __all__ = ["SupermemoryLiveKit"]
 
 TRANSCRIPT_WAIT = 1.0
 """Seconds a realtime model gets to report the words that its reply answers."""
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """Whose memory it is."""
+
+    scope: Scope | None
+    """None when the caller is nobody known."""
+    by_identity: bool
+    """The tag is a participant's identity, for want of the attribute."""
 
 
 class SupermemoryLiveKit:
@@ -89,7 +109,9 @@ class SupermemoryLiveKit:
             store = SDKStore(client, owns_client=False)
         else:
             store = SDKStore(make_client(api_key=api_key, base_url=base_url))
-        self._compose(store, params=params, container_tag=container_tag, session_id=session_id)
+        self._compose(
+            SharedStore(store), Scopes(), params=params, container_tag=container_tag, session_id=session_id
+        )
 
     @classmethod
     def from_store(
@@ -102,12 +124,15 @@ class SupermemoryLiveKit:
     ) -> Self:
         """A memory over a `MemoryStore` of your own, for example `testing.ScriptedStore`."""
         memory = cls.__new__(cls)
-        memory._compose(store, params=params, container_tag=container_tag, session_id=session_id)
+        memory._compose(
+            SharedStore(store), Scopes(), params=params, container_tag=container_tag, session_id=session_id
+        )
         return memory
 
     def _compose(
         self,
-        store: MemoryStore,
+        shared: SharedStore,
+        scopes: Scopes,
         *,
         params: InputParams | None,
         container_tag: str | None,
@@ -117,14 +142,19 @@ class SupermemoryLiveKit:
             raise ConfigurationError(f"params takes an InputParams, not {type(params).__name__}")
         self._params = params or InputParams()
         spool_dir = self._params.spool_dir
+        self._shared = shared
         store = gate = WriteGate(
-            store,
+            shared.store,
             marks=ErasureMarks.of_machine(spool_dir),
             erased=lambda tag: self._erasure.noticed(tag),
         )
         self._stats = Stats()
         self._recall = Recall(store, self._params, self._stats)
         self._capture = Capture(store, self._params, self._stats, clean=strip_fenced)
+        self._consent = Consent(asked=self._params.capture == "consent")
+        self._memory_talk = MemoryTalk()
+        self._redaction = Redaction(self._params.redact, self._stats)
+        self._intake = Intake(self._redaction, self._stats, deliver=self._deliver, passed=self._passed)
         self._background = Background()
         self._line = Line()
         self._notices = Notices()
@@ -132,9 +162,10 @@ class SupermemoryLiveKit:
         self._every_agent_of: list[AgentSession[Any]] = []
         """Sessions attached with `recall=True`."""
         self._ending = Ending(
+            intake=self._intake,
             capture=self._capture,
             recall=self._recall,
-            store=store,
+            store=shared.lease(),
             background=self._background,
             erasing=lambda timeout: self._erasure.finish(timeout),
         )
@@ -145,7 +176,12 @@ class SupermemoryLiveKit:
             changed=self._recall.changed,
             remembered=self._recall.remembered,
             forgot=self._recall.forgot,
+            refusal=self._refusal,
+            redact=self._redaction.redacted if self._redaction.wanted else None,
+            forgetting=self._memory_talk.tries,
+            kept_out=self._keep_out,
         )
+        self._record_tools = record_tools(self._consent) if self._params.off_the_record_tools else []
         self._erasure = CallErasure(
             gate=gate,
             capture=self._capture,
@@ -156,11 +192,17 @@ class SupermemoryLiveKit:
             spool_dir=spool_dir,
             hide=lambda: self._show_realtime(None),
         )
-        self._scopes = Scopes()
+        self._scopes = scopes
         self._scope: Scope | None = None
         self._session_id = session_id
         self._by_identity = False
         """The tag is a participant's identity, for want of the attribute."""
+        self._nobody = False
+        """The bound caller is nobody known."""
+        self._people: dict[str, _Bound] = {}
+        """How participants were bound who were on the line before, by identity; see `InputParams.follow`."""
+        self._others: dict[str, SupermemoryLiveKit] = {}
+        """Memories of other participants of the room, by identity."""
         if container_tag is not None:
             self.bind(container_tag=container_tag, session_id=session_id)
 
@@ -191,7 +233,9 @@ class SupermemoryLiveKit:
         """Say who is on the line.
 
         An explicit `container_tag` wins; otherwise the participant's attribute `supermemory_container_tag`, or its
-        identity. What is no valid container tag is turned into a stable one (`scope.container_tag`).
+        identity. What is no valid container tag is turned into a stable one (`scope.container_tag`). An attribute that
+        the participant may change is refused, with a warning. An identity that is nobody's, such as that of a withheld
+        number, binds nobody: nothing is stored or recalled (see `InputParams.anonymous`).
 
         Binding another caller later is possible: turns captured before stay with the caller who said them, and
         nothing recalled for one is shown to the other.
@@ -199,49 +243,173 @@ class SupermemoryLiveKit:
         Raises:
             ConfigurationError: Neither a tag nor a participant was given, or the tag is blank.
         """
-        by_identity = False
+        by_identity = nobody = False
         if container_tag is not None:
             asked = container_tag
         elif participant is not None:
             asked, source = tag_from_participant(participant)
             by_identity = source == "identity"
+            nobody = by_identity and is_nobody(asked)
         else:
             raise ConfigurationError("bind takes a container_tag or a participant")
-        tag = safe_tag(asked, identity=by_identity)
-        if tag != asked and not by_identity:
+        call = self._session_id if session_id is None else session_id
+        if call is None or (isinstance(call, str) and not call.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
+            call = new_session_id()
+        if nobody and self._params.anonymous == "nothing":
+            scope = None
+        else:
+            tag = call_tag(call) if nobody else safe_tag(asked, identity=by_identity)
+            scope = self._scopes.scope(tag, call)
+        if scope is not None and scope.container_tag != asked and not by_identity:
             self._notices.say_once(
                 "tag",
                 "The container tag is not valid (letters, digits, '_', '-', ':', at most 100 characters); "
                 "a stable tag made from it is used",
             )
-        call = self._session_id if session_id is None else session_id
-        if call is None or (isinstance(call, str) and not call.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
-            call = new_session_id()
-        scope = self._scopes.scope(tag, call)
         self._session_id = call
         self._line.speaker = participant.identity if participant is not None else None
         self._by_identity = by_identity
         if participant is not None and may_change_own_metadata(participant):
             self._notices.say_once(
                 "metadata",
-                "The caller may change their own metadata (canUpdateOwnMetadata), and so the attribute %s: do not "
-                "grant it to callers, or pass container_tag from your backend",
+                "The caller may change their own metadata (canUpdateOwnMetadata), and so the attribute %s, which is "
+                "therefore not used: do not grant it to callers, or pass container_tag from your backend",
                 TAG_ATTRIBUTE,
             )
         self._watch_job()
         self._use(scope)
 
-    def _use(self, scope: Scope) -> None:
-        another = self._scope is not None and self._scope.container_tag != scope.container_tag
+    def _use(self, scope: Scope | None) -> None:
+        """This caller's memory from now on; None for a caller who is nobody known."""
+        before = self._scope
         self._scope = scope
-        self._capture.bound(scope)
-        if self._erasure.covers(scope.container_tag):
+        self._nobody = scope is None
+        if scope is None:
+            # Whoever is bound later is not known to have said it.
+            self._stats.turns_withheld += self._intake.discard()
+            self._capture.discard_unbound()
+            self._consent.unbound()
+            self._notices.say_once(
+                "nobody",
+                "It is not known who the caller is (a withheld number or the like): nothing is stored or recalled",
+                level=logging.INFO,
+            )
+        else:
+            self._consent.bound(scope.container_tag)
+            self._intake.bound(scope)
+            self._capture.bound(scope)
+        self._recall_if_allowed()
+        if before is not None and (scope is None or before.container_tag != scope.container_tag):
+            self._hide_soon()
+
+    def _recall_if_allowed(self) -> None:
+        scope = self._scope
+        if scope is None or not self._consent.given or self._erasure.covers(scope.container_tag):
             self._recall.unbind()
         else:
             self._recall.bind(scope.container_tag, scope.document_id)
+
+    def _hide_soon(self) -> None:
+        """Take what a realtime model was shown away from it. Other models are shown it in copies."""
         agent, session = self._line.agent()
-        if another and agent is not None and realtime.is_realtime(agent, session):
+        if agent is not None and realtime.is_realtime(agent, session):
             self._background.start(self._show_realtime(None), "Taking memory away from the realtime model")
+
+    def for_participant(self, participant: Participant) -> SupermemoryLiveKit:
+        """The memory of another person in the same room, bound to that participant; the same one at every call.
+
+        It has the parameters, the session id and the connection of this one, and a document of its own. Attach it to
+        the session that listens to the participant (`RoomOptions(participant_identity=…)`): a session listens to one.
+        """
+        identity = participant.identity
+        if identity not in self._others:
+            other = type(self).__new__(type(self))
+            self._watch_job()
+            if self._session_id is None:
+                self._session_id = new_session_id()
+            other._compose(
+                self._shared,
+                self._scopes,
+                params=self._params,
+                container_tag=None,
+                session_id=self._session_id,
+            )
+            other.bind(participant=participant)
+            self._others[identity] = other
+        return self._others[identity]
+
+    # -- what may be kept ----------------------------------------------------------------------------------------
+
+    def consent(self, agreed: bool) -> None:
+        """Say whether the bound caller agrees to being remembered. With `capture="consent"` nothing is stored or
+        recalled before they do.
+
+        It holds for this call, and for this caller: another one who is bound is asked anew. What was said before is
+        not stored. With False nothing is stored or recalled any more and what is buffered is discarded; `erase` takes
+        away what is stored.
+        """
+        self._consent.answer(agreed)
+        if not agreed:
+            self.discard()
+            self._hide_soon()
+        self._recall_if_allowed()
+
+    def off_the_record(self) -> AbstractContextManager[None]:
+        """What the caller or the agent says in a `with` block of this is neither stored nor searched for.
+
+        That holds for a turn of which a part was spoken within, and for the agent's answer to it. The profile that is
+        known is still shown to the model; the tools neither search nor remember.
+        """
+        return self._consent.off_the_record()
+
+    def discard(self) -> int:
+        """Throw away what is buffered, also what lies in the spool. Returns how many turns that were.
+
+        A request under way is given up; the service may have taken what it carried.
+        """
+        return self._intake.discard() + self._capture.discard()
+
+    def _keep_out(self) -> bool:
+        """Something was forgotten: what the caller said to have it forgotten must not bring it back."""
+        agent, session = self._line.agent()
+        reports_late = agent is not None and realtime.is_realtime(agent, session)
+        turns = self._memory_talk.succeeds(words_may_come=reports_late)
+        withdrawn = self._intake.withdraw(turns)
+        withdrawn += self._capture.withdraw({said.order for said in turns if said.order is not None})
+        self._recall.unheard({said.at for said in turns})
+        return withdrawn > 0
+
+    def _refusal(self, operation: Operation) -> str | None:
+        """Why a tool may not be used now."""
+        if not self._bound_caller_speaks():
+            return "another person is on the line than the one whose memory this is"
+        if self._nobody:
+            return "it is not known who the caller is"
+        if not self._consent.given:
+            return "the caller has not agreed to being remembered"
+        if self._consent.off and operation != "delete_memory":
+            return "this is off the record"
+        return None
+
+    def _bound_caller_speaks(self) -> bool:
+        """Whether whom the session listens to is the bound caller, or is from now on."""
+        another = self._line.another()
+        if another is None:
+            return True
+        if not self._params.follow:
+            return False
+        self._follow(another)
+        return True
+
+    def _follow(self, participant: Participant) -> None:
+        if self._line.speaker is not None:
+            self._people[self._line.speaker] = _Bound(self._scope, self._by_identity)
+        if (known := self._people.get(participant.identity)) is None:
+            self.bind(participant=participant)
+            return
+        self._line.speaker = participant.identity
+        self._by_identity = known.by_identity
+        self._use(known.scope)
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -321,14 +489,28 @@ class SupermemoryLiveKit:
     async def _recalled_block(self, message: llm.ChatMessage | None, context: llm.ChatContext) -> str | None:
         tag = self.container_tag
         text = (message.text_content or "") if message is not None else ""
-        if message is None:
+        asked_at = asyncio.get_running_loop().time()
+        query = await self._query(message.id, text) if message is not None else None
+        if message is None or query is None:
+            query = ""
             found = await self._recall.for_greeting()
         else:
-            found = await self._recall.for_message(message.id, text)
+            found = await self._recall.for_message(message.id, query, asked_at=asked_at)
         # The caller may have changed while we waited; what was found is then somebody else's.
         if tag != self.container_tag:
             return None
-        return self._block(replace(found, hits=_not_in(context, found.hits)), text)
+        return self._block(replace(found, hits=_not_in(context, found.hits)), query)
+
+    async def _query(self, message_id: str, text: str) -> str | None:
+        """What may be looked up for these words; None for nothing. Waits at most `recall_timeout` seconds."""
+        if not self._consent.may_search_for(message_id):
+            return None
+        if not self._redaction.wanted:
+            return text
+        try:
+            return await asyncio.wait_for(self._redaction.redacted(text), self._params.recall_timeout)
+        except asyncio.TimeoutError:
+            return None
 
     def _block(self, found: Recollection, query: str) -> str | None:
         return render_block(
@@ -355,12 +537,13 @@ class SupermemoryLiveKit:
     # -- tools ---------------------------------------------------------------------------------------------------
 
     def tools(self) -> list[llm.Tool | llm.Toolset]:
-        """The tools `search_memories`, `remember` and `forget`, scoped to the bound caller.
+        """The tools `search_memories`, `remember` and `forget`, scoped to the bound caller; with
+        `off_the_record_tools` also `go_off_the_record` and `go_on_the_record`.
 
         The same objects at every call, so that they can be given to a session and to its agents.
         """
         self._wiring.recall_asked(None)
-        return self._tools.function_tools()
+        return [*self._tools.function_tools(), *self._record_tools]
 
     async def search(self, query: str) -> str:
         """What the tool `search_memories` answers the model for this query."""
@@ -440,7 +623,7 @@ class SupermemoryLiveKit:
         if item.role == "user":
             self._recall.committed(item.id)
             self._wiring.caller_spoke(item.id)
-        if not self._line.bound_caller_speaks():
+        if not self._bound_caller_speaks():
             self._stats.turns_dropped += 1
             self._notices.say_once(
                 "speaker",
@@ -450,20 +633,42 @@ class SupermemoryLiveKit:
             return
         self._ending.call_goes_on()
         role: Role = "caller" if item.role == "user" else "agent"
-        said_at = datetime.fromtimestamp(item.created_at, timezone.utc)
-        self._capture.record(
+        self._memory_talk.begins(role)
+        said = Said(
             role,
-            item.text_content or "",
-            at=said_at,
-            scope=self._scope,
+            strip_fenced(item.text_content or ""),
+            datetime.fromtimestamp(item.created_at, timezone.utc),
+            self._scope,
             interrupted=bool(item.interrupted),
         )
-        self._recall.heard(role, strip_fenced(item.text_content or ""), said_at)
+        if self._is_kept(role, item.id):
+            self._memory_talk.add(said)
+            self._intake.take(said)
+        else:
+            self._stats.turns_withheld += not is_blank(said.text)
+            self._passed(said)
         if item.role == "assistant":
             self._wiring.agent_replied()
-            self._write_soon()
         else:
             self._refresh_server_side_realtime(item)
+
+    def _is_kept(self, role: Role, message_id: str) -> bool:
+        on_the_record = self._consent.keeps(role, message_id)
+        return (
+            on_the_record and self._consent.given and not self._nobody and not self._memory_talk.keeps_out()
+        )
+
+    def _deliver(self, said: Said) -> None:
+        said.order = self._capture.record(
+            said.role, said.text, at=said.at, scope=said.scope, interrupted=said.interrupted
+        )
+        if said.scope == self._scope:
+            self._recall.heard(said.role, said.text, said.at)
+
+    def _passed(self, said: Said) -> None:
+        """A turn is in the buffer, or is not to be. The exchange is over when the agent has answered."""
+        if said.role == "agent" and not self._memory_talk.undecided:
+            self._write_soon()
 
     def _write_soon(self) -> None:
         """Store the turns so far. A realtime model may report the caller's words after its own reply to them, so they
@@ -476,15 +681,20 @@ class SupermemoryLiveKit:
 
     async def _write_later(self) -> None:
         await asyncio.sleep(TRANSCRIPT_WAIT)
-        self._capture.wake()
+        if not self._memory_talk.undecided:
+            self._capture.wake()
 
     def _on_transcript(self, event: Any) -> None:
-        if self._line.bound_caller_speaks():
+        self._consent.speaks()
+        # Half of a number is none that a redactor knows: with one, only finished words are looked up.
+        if self._bound_caller_speaks() and not self._consent.off and not self._redaction.wanted:
             self._recall.caller_says(event.transcript, final=event.is_final)
 
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":
-            self._recall.caller_speaks()
+            self._consent.speaks()
+            if self._bound_caller_speaks() and not self._consent.off:
+                self._recall.caller_speaks()
 
     def _refresh_server_side_realtime(self, message: llm.ChatMessage) -> None:
         """A realtime model that takes turns by itself runs no hook; the next reply gets what bears on these words."""
@@ -500,8 +710,11 @@ class SupermemoryLiveKit:
         await self._show_realtime(await self._recalled_block(message, context))
 
     async def aclose(self) -> None:
-        """Store what is left and close. Takes at most 8 seconds together with `close` and shutdown; safe twice."""
-        await self._ending.aclose()
+        """Store what is left and close. Takes at most 8 seconds together with `close` and shutdown; safe twice.
+
+        The memories of other people in the room (`for_participant`) end with it.
+        """
+        await asyncio.gather(self._ending.aclose(), *(other.aclose() for other in self._others.values()))
 
     # -- the room ------------------------------------------------------------------------------------------------
 
@@ -516,10 +729,10 @@ class SupermemoryLiveKit:
         The tag of a call that was bound by the attribute never changes. A call bound by identity, for want of the
         attribute, is bound again when it arrives, provided that only the backend can have set it.
         """
-        if self._scope is None or self._line.speaker != participant.identity:
+        if (self._scope is None and not self._nobody) or self._line.speaker != participant.identity:
             return
         tag = changed.get(TAG_ATTRIBUTE)
-        if not isinstance(tag, str) or not tag.strip() or safe_tag(tag) == self._scope.container_tag:
+        if not isinstance(tag, str) or not tag.strip() or safe_tag(tag) == self.container_tag:
             return
         if self._by_identity and not may_change_own_metadata(participant):
             logger.info("The attribute %s arrived after bind; the call is bound by it now", TAG_ATTRIBUTE)
@@ -532,12 +745,16 @@ class SupermemoryLiveKit:
     # -- small things --------------------------------------------------------------------------------------------
 
     def _ready(self, what: str) -> bool:
-        if self._scope is None:
-            self._notices.say_once(
-                "unbound", "No caller is bound: %s does nothing until bind is called", what
-            )
+        if not self._bound_caller_speaks():
+            self._hide_soon()
             return False
-        return self._line.bound_caller_speaks() and not self._erasure.covers(self._scope.container_tag)
+        if self._scope is None:
+            if not self._nobody:
+                self._notices.say_once(
+                    "unbound", "No caller is bound: %s does nothing until bind is called", what
+                )
+            return False
+        return self._consent.given and not self._erasure.covers(self._scope.container_tag)
 
 
 def _last_user_message(chat_ctx: llm.ChatContext) -> llm.ChatMessage | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -274,6 +274,10 @@ class Mirror:
             return
         self._contents.heard(role, text, at or self._now())
         self._follow_soon()
+
+    def unheard(self, moments: Collection[datetime]) -> None:
+        """Turns of this call, said at these moments a moment ago, are to be shown no more."""
+        self._contents.unheard(moments)
 
     def refresh(self) -> None:
         """Ask the service for what is new, in the background, at most every `REFRESH_INTERVAL` seconds."""

@@ -7,7 +7,7 @@ one replaces, and what must not come back once the caller had it forgotten.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import count
@@ -239,6 +239,10 @@ class Contents:
             self._windows.append(owner)
         while sum(len(self._owners[owner]) for owner in self._windows) > self._bounds.passages:
             self._put(self._windows.pop(0), ())
+
+    def unheard(self, moments: Collection[datetime]) -> None:
+        """Turns of this call, said at these moments, that are to be shown no more, as far as none is searched yet."""
+        self._turns = [turn for turn in self._turns if turn[0] not in moments]
 
     # -- passages ------------------------------------------------------------------------------------------------
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 from typing_extensions import Self
 
 from .errors import ConfigurationError
 
-__all__ = ["InputParams"]
+__all__ = ["InputParams", "Redactor"]
+
+Redactor: TypeAlias = Callable[[str], "str | Awaitable[str | None] | None"]
+"""Changes a text before anything is done with it, or drops it: None, or a blank text."""
 
 
 class InputParams(BaseModel, frozen=True):  # given here, because type checkers read it here
@@ -39,8 +50,9 @@ class InputParams(BaseModel, frozen=True):  # given here, because type checkers 
     recall_timeout: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 2.0
     """Most seconds a reply waits for recall. Above 0, at most 60."""
 
-    capture: Literal["always", "never"] = "always"
-    """Whether the call is stored. "never" leaves recall and the memory tools as they are."""
+    capture: Literal["always", "consent", "never"] = "always"
+    """Whether the call is stored. "consent": nothing is stored or recalled until `memory.consent(True)`. "never"
+    leaves recall and the memory tools as they are."""
 
     capture_dreaming: Literal["instant", "dynamic"] = "instant"
     """When the stored call becomes memories: each write at once ("instant": usually within a minute, for one
@@ -53,6 +65,21 @@ class InputParams(BaseModel, frozen=True):  # given here, because type checkers 
     spool_dir: Annotated[str, Field(min_length=1)] | Path | None = None
     """Directory that keeps what is said until the service has it, for the next process to deliver should this
     one be killed. None keeps it in memory alone."""
+
+    redact: Annotated[Redactor | None, WithJsonSchema({"format": "function"})] = None
+    """Function, sync or async, that takes each text on its way to the memory and returns it changed, or None to drop
+    it: what is said, what is searched for, and what the tools are given. A sync one runs in a worker thread."""
+
+    off_the_record_tools: bool = False
+    """Whether the model has the tools `go_off_the_record` and `go_on_the_record`, for callers who ask for it."""
+
+    anonymous: Literal["nothing", "call"] = "nothing"
+    """What is kept of a caller whose identity is nobody's, such as that of a withheld number: "nothing", or a memory
+    for this "call" alone."""
+
+    follow: bool = False
+    """Whether another participant who takes the line is bound in place of the first one. Otherwise nothing is stored
+    or recalled until `bind` names them."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -90,6 +117,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
     if "anyOf" in schema:
         return "a path or None"
+    if schema.get("format") == "function":
+        return "a function or None"
     kinds = {"integer": "a whole number", "number": "a number", "boolean": "True or False"}
     words = [kinds.get(schema.get("type", ""), "another kind of value")]
     if "exclusiveMinimum" in schema:

@@ -15,7 +15,7 @@ Every answer carries the container tag it was asked for and is dropped when anot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -164,6 +164,11 @@ class Recall:
         if self._tag is not None and (mirror := self._load_ahead(self._tag)) is not None:
             mirror.heard(role, text, at)
 
+    def unheard(self, moments: Collection[datetime]) -> None:
+        """Turns of this call, said at these moments a moment ago, are not to be recalled."""
+        if self._mirror is not None:
+            self._mirror.unheard(moments)
+
     def remembered(self, text: str, receipt: str | None) -> None:
         """A tool stored a fact: the profile loaded before is out of date."""
         if self._mirror is not None:
@@ -233,13 +238,16 @@ class Recall:
             await self.preload()
         return self._known()
 
-    async def for_message(self, message_id: str, text: str) -> Recollection:
-        """What to show for this message of the caller. Waits until `recall_timeout` at most; never raises."""
+    async def for_message(self, message_id: str, text: str, *, asked_at: float | None = None) -> Recollection:
+        """What to show for this message of the caller. Waits until `recall_timeout` at most; never raises.
+
+        `asked_at`: loop time from which that counts, when some of it has been waited already.
+        """
         if self._tag is None:
             return Recollection()
         if is_trivial(text):
             return replace(await self.for_greeting(), hits=self._lookups.late_hits(self._tag, None))
-        lookup = self._lookups.find(message_id, text) or self._begin(self._tag, message_id, text)
+        lookup = self._lookups.find(message_id, text) or self._begin(self._tag, message_id, text, asked_at)
         with span("supermemory.recall", "search_memory"):
             await self._wait_for(lookup)
         if lookup.tag != self._tag:
@@ -288,9 +296,10 @@ class Recall:
 
     # -- one lookup --------------------------------------------------------------------------------------------
 
-    def _begin(self, tag: str, message_id: str, text: str) -> Lookup:
+    def _begin(self, tag: str, message_id: str, text: str, asked_at: float | None) -> Lookup:
         self._stats.recalls += 1
-        lookup = Lookup(tag=tag, text=text, started=asyncio.get_running_loop().time(), ids={message_id})
+        started = asyncio.get_running_loop().time() if asked_at is None else asked_at
+        lookup = Lookup(tag=tag, text=text, started=started, ids={message_id})
         self._load_ahead(tag)
         if self._wants_search:
             self._begin_search(lookup)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import unicodedata
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ __all__ = [
     "Participant",
     "Scope",
     "Scopes",
+    "call_tag",
     "container_tag",
     "document_id",
+    "is_nobody",
     "may_change_own_metadata",
     "new_session_id",
     "tag_from_participant",
@@ -93,6 +96,72 @@ def document_id(session_id: str) -> str:
     return _DOCUMENT_PREFIX + _safe(session_id, valid=_VALID_SESSION, room=room)
 
 
+def call_tag(session_id: str) -> str:
+    """A container tag for this call alone, for a caller who is nobody known. No identity reaches it.
+
+    Raises:
+        ConfigurationError: `session_id` is blank or no string.
+    """
+    _require_text(session_id, "session_id")
+    return _sanitised("anonymous", _bytes("anonymous call ") + _bytes(session_id))
+
+
+_NOBODY = frozenset(
+    [
+        "",
+        "anonymous",
+        "anonymouscaller",
+        "blocked",
+        "hidden",
+        "nocallerid",
+        "none",
+        "nonumber",
+        "null",
+        "private",
+        "privatecaller",
+        "privatenumber",
+        "restricted",
+        "unavailable",
+        "undefined",
+        "unknown",
+        "unknowncaller",
+        "unknownnumber",
+        "withheld",
+        "withheldnumber",
+    ]
+)
+"""What carriers, SIP trunks (RFC 3323: `anonymous@anonymous.invalid`) and web clients put where nobody is named."""
+
+_NOBODY_DIALLED = frozenset(["266696687", "86282452253", "7378742833", "2562533", "8656696", "7748283"])
+"""ANONYMOUS, UNAVAILABLE, RESTRICTED, BLOCKED, UNKNOWN and PRIVATE on a phone's keys: what trunks send that demand a
+number. With a `+` none of them is a number that anybody has."""
+
+_LONGEST_LOCAL = 7
+"""Digits of a number that might be somebody's when it is dialled without a country code."""
+
+_ZEROS = 4
+"""Zeros from which on they are no user's id, but a number that is not there."""
+
+_SCHEME = re.compile(r"^(?:sips?|tel|phone)[:_+-]+")
+_URI_PARAMETERS = re.compile(r"[;?].*$")
+_BETWEEN = re.compile(r"[\s_.+()/-]+")
+
+
+def is_nobody(identity: str) -> bool:
+    """Whether an identity says that it is not known who calls: blank, a withheld or an anonymous number."""
+    text = unicodedata.normalize("NFKC", identity).casefold().strip().strip("<>\"'[] ")
+    user, _, host = _URI_PARAMETERS.sub("", text).partition("@")
+    bare = _SCHEME.sub("", user)
+    if host and bare == user and not host.endswith(".invalid"):  # an e-mail address: somebody reads it
+        return False
+    name = _BETWEEN.sub("", bare)
+    if not name.isdecimal():
+        return name in _NOBODY
+    if not name.strip("0"):
+        return len(name) >= _ZEROS
+    return name in _NOBODY_DIALLED and (len(name) > _LONGEST_LOCAL or "+" in user)
+
+
 def new_session_id() -> str:
     """A session id for a call that was given none."""
     return uuid.uuid4().hex
@@ -124,19 +193,21 @@ class Scopes:
 def tag_from_participant(participant: Participant) -> tuple[str, Literal["attribute", "identity"]]:
     """What names the caller, not sanitised yet, and where it was found.
 
-    The attribute `supermemory_container_tag` wins over the identity unless it is blank.
+    The attribute `supermemory_container_tag` wins over the identity, unless it is blank or the participant may change
+    it. The identity may be nobody's, and blank: see `is_nobody`.
 
     Raises:
-        ConfigurationError: There is no such attribute and the identity is blank.
+        ConfigurationError: There is no such attribute and the identity is no string.
     """
     # Not what the type says in console and simulated jobs, which put mocks where a participant would be.
     attributes = cast(object, participant.attributes)
-    if isinstance(attributes, Mapping):
+    if isinstance(attributes, Mapping) and not may_change_own_metadata(participant):
         tag = cast("Mapping[str, object]", attributes).get(TAG_ATTRIBUTE)
         if isinstance(tag, str) and tag.strip():
             return tag, "attribute"
-    identity = participant.identity
-    _require_text(identity, "the participant's identity")
+    identity: object = participant.identity
+    if not isinstance(identity, str):
+        raise ConfigurationError(f"the participant's identity takes a string, not {type(identity).__name__}")
     return identity, "identity"
 
 

@@ -36,7 +36,13 @@ class Stats:
     turns_unwritten: int = 0
     """Turns captured and not acknowledged yet."""
     turns_dropped: int = 0
-    """Turns given up: the buffer overflowed, the call ended without a scope, or the service refuses them for good."""
+    """Turns given up: the buffer overflowed, the call ended without a scope, the service refuses them for good, they
+    were discarded, or the caller had something forgotten with them."""
+    turns_withheld: int = 0
+    """Turns that were not taken at all: without consent, off the record, of a caller who is nobody, dropped by
+    `redact`, or said while something was being forgotten. No other counter has them."""
+    redactions_failed: int = 0
+    """Texts on which `redact` failed or took too long. They go nowhere."""
     turns_unspooled: int = 0
     """Turns that the spool did not take, for want of room or of a working disk: they are in memory alone."""
     writes: int = 0

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import anyio
 from livekit.agents import llm
@@ -55,8 +55,16 @@ _NOT_SAVED = "NOT saved"
 _SAVE_ADVICE = "Do not tell the caller that it is saved."
 _NOT_FORGOTTEN = "NOT forgotten"
 _FORGET_ADVICE = "Do not tell the caller that it is forgotten."
+_UNREDACTED = "it holds what this agent may not pass on, or that could not be checked"
 _SOMEONE_ELSE = "Another caller is on the line since this was asked, so the result is not shown."
 _FORGOTTEN = "Forgotten."
+_KEPT_OUT = (
+    " What the caller said in this turn is kept out of the memory; if it held anything else that is to be kept, save"
+    " that with remember."
+)
+
+Operation: TypeAlias = Literal["search_memory", "create_memory", "delete_memory"]
+"""What a tool does, by the GenAI conventions for memory."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,10 @@ class MemoryTools:
     """The three memory tools of one call.
 
     `tag` tells the container tag bound at this moment, None before any bind; an operation works for the tag
-    that it finds when it starts. `changed` is called after whatever may have changed what the service keeps; in its
+    that it finds when it starts. `refusal` tells why it may not be done now, as the end of a sentence; None if it may.
+    `redact` is what every text goes through first; None for one that may not be used. `forgetting` is called before
+    something is forgotten, `kept_out` after it was: whether the turn that asked for it is kept out of the memory.
+    `changed` is called after whatever may have changed what the service keeps; in its
     place `remembered` with text and receipt of a fact that was stored, `forgot` with id and text of one that is gone,
     as far as they are known.
     """
@@ -85,6 +96,10 @@ class MemoryTools:
         changed: Callable[[], None],
         remembered: Callable[[str, str | None], None] | None = None,
         forgot: Callable[[str | None, str | None], None] | None = None,
+        refusal: Callable[[Operation], str | None] = lambda operation: None,
+        redact: Callable[[str], Awaitable[str | None]] | None = None,
+        forgetting: Callable[[], None] = lambda: None,
+        kept_out: Callable[[], bool] = lambda: False,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store = store
@@ -97,6 +112,10 @@ class MemoryTools:
 
         self._remembered = remembered or something_changed
         self._forgot = forgot or something_changed
+        self._refusal = refusal
+        self._redact = redact
+        self._forgetting = forgetting
+        self._kept_out = kept_out
         self._now = now
         self._instant = True
         """False once the organisation has turned out to have no balance for instant processing."""
@@ -139,7 +158,7 @@ class MemoryTools:
         return await self._run(
             "forget",
             "delete_memory",
-            lambda tag: self._forget(tag, _clean_id(memory_id), _clean(memory_text)),
+            lambda tag: self._forget_and_keep_out(tag, _clean_id(memory_id), _clean(memory_text)),
             seconds=_WRITE_SECONDS,
             failure=_NOT_FORGOTTEN,
             advice=_FORGET_ADVICE,
@@ -155,13 +174,15 @@ class MemoryTools:
     async def _run(
         self,
         tool: str,
-        operation: Literal["search_memory", "create_memory", "delete_memory"],
+        operation: Operation,
         body: Callable[[str], Awaitable[str]],
         *,
         seconds: float,
         failure: str,
         advice: str,
     ) -> str:
+        if (reason := self._refusal(operation)) is not None:
+            return f"{failure}: {reason}. {advice}"
         tag = self._tag()
         if not tag:
             self._say_unbound()
@@ -197,6 +218,9 @@ class MemoryTools:
         words = _clean(query)
         if not words:
             return "Nothing was searched: give a question or a few key words."
+        words = await self._redacted(words) or ""
+        if not words:
+            return f"Nothing was searched: {_UNREDACTED}."
         hits = await self._find(tag, words[:_QUERY_CHARACTERS])
         if self._tag() != tag:
             return _SOMEONE_ELSE
@@ -243,9 +267,12 @@ class MemoryTools:
     # -- remember
 
     async def _remember(self, tag: str, text: str) -> str:
-        fact = _clean(text)
-        if not fact:
+        asked = _clean(text)
+        if not asked:
             return f"{_NOT_SAVED}: there is no fact in this text."
+        fact = await self._redacted(asked)
+        if fact is None:
+            return f"{_NOT_SAVED}: {_UNREDACTED}. {_SAVE_ADVICE}"
         if len(fact) > _FACT_CHARACTERS:
             return (
                 f"{_NOT_SAVED}: the text is longer than {_FACT_CHARACTERS} characters."
@@ -254,6 +281,8 @@ class MemoryTools:
         document, dreaming = await self._store_fact(tag, fact)
         self._receipts[tag][_comparable(fact)] = _Receipt(fact, document)
         self._remembered(fact, document)
+        if fact != asked:
+            return f"Saved without what this agent may not store, as: {fact}"
         if dreaming == "instant":
             return "Saved. It will be remembered in later calls."
         return "Saved. It can take up to half an hour until it is recalled."
@@ -270,6 +299,21 @@ class MemoryTools:
         return await self._store.remember(tag, fact, dreaming="dynamic", timeout=deadline.left()), "dynamic"
 
     # -- forget
+
+    async def _forget_and_keep_out(self, tag: str, memory_id: str, text: str) -> str:
+        # Before anything is awaited: what the caller said to have it forgotten must not be on its way by then.
+        self._forgetting()
+        redacted = await self._redacted(text) or ""
+        if text and not redacted and not memory_id:
+            return f"{_NOT_FORGOTTEN}: {_UNREDACTED}. Call search_memories and use an id that it shows."
+        answer = await self._forget(tag, memory_id, redacted)
+        return f"{answer}{_KEPT_OUT}" if answer == _FORGOTTEN and self._kept_out() else answer
+
+    async def _redacted(self, text: str) -> str | None:
+        if self._redact is None or not text:
+            return text
+        redacted = await self._redact(text)
+        return None if redacted is None else _clean(redacted) or None
 
     async def _forget(self, tag: str, memory_id: str, text: str) -> str:
         if not memory_id and not text:

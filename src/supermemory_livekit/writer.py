@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import insort
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -207,6 +207,10 @@ class DocumentWriter:
         self._requests: set[asyncio.Task[Any]] = set()
 
     @property
+    def scope(self) -> Scope:
+        return self._scope
+
+    @property
     def oldest(self) -> datetime | None:
         """When the first turn that can still be dropped was said."""
         return self._waiting[0].at if self._waiting else None
@@ -246,6 +250,12 @@ class DocumentWriter:
         order = self._waiting[0].order
         dropped = [turn for turn in self._waiting if turn.order == order]
         del self._waiting[: len(dropped)]
+        return dropped
+
+    def withdraw(self, orders: Collection[int]) -> list[Turn]:
+        """Give up those of these turns of which nothing was sent yet."""
+        dropped = [turn for turn in self._waiting if turn.order in orders and turn.order != self._begun]
+        self._waiting = [turn for turn in self._waiting if turn not in dropped]
         return dropped
 
     def drop_all(self) -> list[Turn]:

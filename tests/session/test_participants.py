@@ -71,13 +71,11 @@ async def test_mocks_in_place_of_attributes_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("nobody", ["", "   "])
-async def test_a_blank_tag_or_identity_is_refused_at_bind(nobody: str) -> None:
+async def test_a_blank_tag_is_refused_at_bind(nobody: str) -> None:
     """Case S1: an empty one is refused at bind."""
     memory = memory_over(ScriptedStore())
     with pytest.raises(ConfigurationError):
         memory.bind(container_tag=nobody)
-    with pytest.raises(ConfigurationError):
-        memory.bind(participant=Person(nobody))
     with pytest.raises(ConfigurationError):
         memory.bind()
     assert memory.container_tag is None

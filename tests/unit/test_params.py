@@ -22,6 +22,10 @@ DEFAULTS: dict[str, Any] = {
     "capture_dreaming": "instant",
     "mirror": True,
     "spool_dir": None,
+    "redact": None,
+    "off_the_record_tools": False,
+    "anonymous": "nothing",
+    "follow": False,
 }
 
 
@@ -56,7 +60,10 @@ def test_the_defaults_are_those_of_the_specification() -> None:
         ("recall_timeout", 61, "a number above 0 up to 60"),
         ("recall_timeout", "2", "a number above 0 up to 60"),
         ("recall_timeout", True, "a number above 0 up to 60"),
-        ("capture", True, 'one of "always", "never"'),
+        ("capture", True, 'one of "always", "consent", "never"'),
+        ("redact", "phone", "a function or None"),
+        ("anonymous", True, 'one of "nothing", "call"'),
+        ("follow", "yes", "True or False"),
         ("capture_dreaming", "Instant", 'one of "instant", "dynamic"'),
     ],
 )
@@ -160,6 +167,6 @@ def test_any_value_is_kept_as_given_or_refused_by_name(field: str, value: Any) -
         refused = str(error)
     else:
         assert kept == value
-        assert isinstance(value, bool) == (field == "mirror")
+        assert isinstance(value, bool) == isinstance(DEFAULTS[field], bool)
         return
     assert refused.startswith(f"{field} takes ")

@@ -1,0 +1,67 @@
+"""Turns in which the caller manages the memory: "forget my old address, 5 Elm Street" must not store that address.
+
+The turns of an exchange, what the caller said and what the agent answered, are known here while they may still be
+kept out. An exchange in which a fact was forgotten is withdrawn as a whole, and the agent's confirmation is not taken.
+One in which forgetting was tried in vain is kept from being written until the next one is over: usually the agent has
+asked which fact is meant, and the fact is forgotten then. docs/decisions/0019-consent.md
+"""
+
+from __future__ import annotations
+
+from .intake import Said
+from .transcript import Role
+
+__all__ = ["MemoryTalk"]
+
+
+class MemoryTalk:
+    """The exchange under way, and the one before it when it belongs to it."""
+
+    def __init__(self) -> None:
+        self._turns: list[Said] = []
+        self._tried = False
+        """Forgetting was tried in this exchange."""
+        self._carried = False
+        """Forgetting was tried in the exchange before."""
+        self._forgotten = False
+        self._words_to_come = False
+        """The caller's words of this exchange, in which something was forgotten, have not arrived yet."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether what was said last may still turn out to be kept out, and is not to be written yet."""
+        return self._tried or self._carried
+
+    def begins(self, role: Role) -> None:
+        """A turn was committed. A caller's turn begins an exchange."""
+        if role != "caller":
+            return
+        if self._words_to_come:
+            self._words_to_come = False
+            return
+        if not self._tried:
+            self._turns = []
+        self._carried, self._tried, self._forgotten = self._tried, False, False
+
+    def keeps_out(self) -> bool:
+        """Whether turns of this exchange are not to be taken."""
+        return self._forgotten
+
+    def add(self, said: Said) -> None:
+        """This turn of the exchange was taken."""
+        self._turns.append(said)
+
+    def tries(self) -> None:
+        """Something is about to be forgotten."""
+        self._tried = True
+
+    def succeeds(self, *, words_may_come: bool) -> list[Said]:
+        """Something was forgotten: these turns are to be withdrawn.
+
+        `words_may_come`: whether the model may act on words of the caller before they are reported.
+        """
+        turns, self._turns = self._turns, []
+        self._words_to_come = words_may_come and all(said.role != "caller" for said in turns)
+        self._forgotten = True
+        self._tried = self._carried = False
+        return turns
