@@ -18,7 +18,9 @@ import pytest
 from supermemory_livekit.local import default_path
 from supermemory_livekit.local.database import Database, StorageError
 from supermemory_livekit.local.location import database_at
+from supermemory_livekit.local.records import NewMemory
 from supermemory_livekit.local.sqlite import SQLiteDatabase
+from supermemory_livekit.local.storage import Storage
 
 from .support import Service, call, execute
 
@@ -198,6 +200,59 @@ def test_a_transaction_that_fails_leaves_nothing(location: Path | str) -> None:
     database.close()
     with pytest.raises(StorageError, match="closed"), database.read():
         pass
+
+
+def test_a_read_is_of_one_moment_and_waits_for_no_write(location: Path | str) -> None:
+    """Brief of the embedded service: readers have snapshots; searching never waits for what is being stored."""
+    database = database_at(location)
+    database.open()
+    storage = Storage(database)
+    with storage.write("ana") as writer:
+        writer.add_memory(NewMemory("Sails.", True, 0))
+
+    def store(text: str) -> None:
+        with storage.write("ana") as writer:
+            writer.add_memory(NewMemory(text, True, 0))
+
+    def held() -> int:
+        with storage.read("ana") as container:
+            return len(container.live_memories())
+
+    with ThreadPoolExecutor(1) as other:
+        with storage.read("ana") as before:
+            assert len(before.live_memories()) == 1
+            other.submit(store, "Cooks.").result(30)
+            assert len(before.live_memories()) == 1
+        with storage.write("ana") as writer:
+            writer.add_memory(NewMemory("Sings.", True, 0))
+            assert other.submit(held).result(30) == 2
+        assert other.submit(held).result(30) == 3
+    database.close()
+
+
+def test_writers_under_one_tag_come_one_after_another(location: Path | str) -> None:
+    """Brief of the embedded service: a version counter per tag, which no two writes share."""
+    databases = [database_at(location) for _ in range(3)]
+    for database in databases:
+        database.open()
+
+    def store(database: Database) -> list[tuple[int, bool]]:
+        done: list[tuple[int, bool]] = []
+        for _ in range(8):
+            with Storage(database).write("ana") as writer:
+                known = bool(writer.same_memories("sails"))
+                writer.add_memory(NewMemory("Sails.", True, 0))
+                done.append((writer.version, known))
+        return done
+
+    with ThreadPoolExecutor(len(databases)) as pool:
+        done = sorted(
+            one for job in [pool.submit(store, database) for database in databases] for one in job.result(30)
+        )
+    assert [version for version, _ in done] == list(range(1, 25))
+    assert [known for _, known in done] == [False, *[True] * 23]
+    for database in databases:
+        database.close()
 
 
 def test_the_path_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

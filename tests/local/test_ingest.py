@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from supermemory_livekit.local import Engine, open_local
 from supermemory_livekit.local.extraction import Changes, ExtractionFailed, Fact
-from supermemory_livekit.local.jobs import JobQueue
+from supermemory_livekit.local.jobs import Job, JobQueue
 from supermemory_livekit.local.location import database_at
 from supermemory_livekit.local.storage import Storage
 from supermemory_livekit.local.texts import now_ms
@@ -219,6 +220,44 @@ def test_many_workers_never_hold_one_job_at_once(location: Path | str) -> None:
     for thread in threads:
         thread.join(30)
     assert sorted(taken) == sorted(f"tag{number}" for number in range(40))
+    for database in databases:
+        database.close()
+
+
+def test_many_workers_never_make_facts_of_one_tag_at_once(location: Path | str) -> None:
+    """API reference 2: sequentially within a tag, also when several servers look for work at the same moment."""
+    databases = [database_at(location) for _ in range(4)]
+    for database in databases:
+        database.open()
+    with Storage(databases[0]).write("ana") as writer:
+        for number in range(4):
+            document = writer.insert_document(
+                content=f"call {number}",
+                custom_id=None,
+                metadata={},
+                task_type="memory",
+                filepath=None,
+                dated_at=None,
+            )
+            writer.enqueue("dream", 0, document)
+    jobs = [row["seq"] for row in execute(location, "SELECT seq FROM jobs ORDER BY seq")]
+    queues = [
+        JobQueue(database, owner=f"worker{number}", lease=60) for number, database in enumerate(databases)
+    ]
+    start = threading.Barrier(len(queues))
+
+    def claim(number: int) -> Job | None:
+        """Each would like another job, so that none is in another's way."""
+        start.wait(10)
+        return queues[number].claim(under_way=[seq for seq in jobs if seq != jobs[number]])
+
+    with ThreadPoolExecutor(len(queues)) as pool:
+        for _ in range(15):
+            taken = list(pool.map(claim, range(len(queues))))
+            assert sum(job is not None for job in taken) == 1
+            for queue, job in zip(queues, taken, strict=True):
+                if job is not None:
+                    queue.release(job)
     for database in databases:
         database.close()
 

@@ -61,7 +61,8 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """Where the rows are. Thread-safe; blocks; called from worker threads, never from an event loop.
+    """Where the rows are. Thread-safe; blocks; called from worker threads, never from an event loop. A thread has
+    one transaction at a time.
 
     `open` first; `close` after the last worker has finished. `StorageUnavailable` may come out of every
     transaction, at its begin, inside it or at its end.
