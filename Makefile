@@ -15,10 +15,12 @@ BENCH_VENV := .venv-bench
 BENCH_STORES := chromadb lancedb mem0ai
 LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
 WHEEL_TESTS ?= tests/unit tests/session
+# Without the notice of a next generation of the tool, which is no warning about the pages.
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-retrieval soak clean
+.PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-retrieval soak clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -42,11 +44,15 @@ demo: $(READY) ## A caller rings twice and is remembered, on this machine, with 
 test: $(READY) ## All tests
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: $(READY) ## Format, lint, strict types
+check: $(READY) ## Format, lint, strict types, and the documentation site
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/pyright
+	$(SITE) --quiet
+
+docs: $(READY) ## The documentation site in site/
+	$(SITE)
 
 format: $(READY) ## Format and mend what can be mended by itself
 	$(BIN)/ruff check --fix --quiet $(CODE)
