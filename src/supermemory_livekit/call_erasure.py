@@ -56,12 +56,11 @@ class CallErasure:
         self._bound = bound
         self._spool_dir = spool_dir
         self._hide = hide
-        self._tags: set[str] = set()
         self._running: set[asyncio.Task[Erasure]] = set()
 
     def covers(self, tag: str) -> bool:
-        """Whether this caller was erased during this call."""
-        return tag in self._tags
+        """Whether this caller was erased during this call, here or elsewhere on this machine."""
+        return self._gate.is_shut(tag)
 
     async def erase(self, tag: str, timeout: float) -> Erasure:
         """Erase the caller, and read back; `timeout` seconds for the service. Raises no `ServiceError`.
@@ -91,11 +90,14 @@ class CallErasure:
     def noticed(self, tag: str) -> None:
         """The caller was erased elsewhere while the call is on the line."""
         logger.warning("The caller was erased elsewhere: nothing of this call is stored or recalled any more")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # bound before the loop runs: nothing was said or recalled yet
+            return
         self._background.start(self._stop(tag), "Dropping what was said by an erased caller")
 
     async def _stop(self, tag: str) -> tuple[int, bool]:
         """Drop what the call holds. Returns how many turns, and whether each write ended with an answer."""
-        self._tags.add(tag)
         self._gate.shut(tag)
         if self._bound() == tag:
             self._recall.unbind()

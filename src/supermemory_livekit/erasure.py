@@ -250,7 +250,7 @@ class _Eraser:
             self._tries_for_marks = 0
             self._problems["deleting the container tag"] = describe(error)
             return False
-        except ServiceError as error:
+        except Exception as error:  # noqa: BLE001 - what is listed goes one by one
             self._problems["deleting the container tag"] = describe(error)
             return False
         self._told_documents += told.documents or 0
@@ -270,7 +270,7 @@ class _Eraser:
             await request
         except (NotFound, Conflict):  # gone already, or still being made: the next look tells
             pass
-        except (ServiceError, NotImplementedError) as error:
+        except Exception as error:  # noqa: BLE001 - the next look tells what is left
             self._problems[what] = describe(error)
 
     # -- reading back --------------------------------------------------------------------------------------------

@@ -224,18 +224,22 @@ async def test_a_call_notices_that_its_caller_was_erased_elsewhere(
 async def test_a_call_that_has_written_nothing_yet_sees_the_mark(
     clock: VirtualClock, world: World, tmp_path: Path
 ) -> None:
-    """Decision 0017: processes that share a spool directory leave each other word."""
+    """Decision 0017: processes that share a spool directory leave each other word, and show nothing more either."""
+    await world.knows(ANA, "Likes zanzibar tea.")
     memory = world.memory(ANA, spool_dir=tmp_path)
-    async with started(agent_over(memory), llm=echo()) as session:
+    model = echo()
+    async with started(agent_over(memory), llm=model) as session:
         memory.attach(session)
         world.fail(Respond(503), WRITE)
         await say(session, "I moved to zanzibar.")
+        assert "zanzibar tea" in model.last.text
         world.work()
         erasing = asyncio.ensure_future(
             erase_everywhere(store_of(world), ANA, spool_dir=tmp_path, timeout=30)
         )
         await asyncio.sleep(0.5)
         await say(session, "My dog is called zanzibar.")
+        assert "zanzibar tea" not in model.last.text
         done = await erasing
         assert done.clean, done
     await memory.aclose()
