@@ -20,6 +20,7 @@ from .errors import (
     ServiceUnavailable,
     SupermemoryLiveKitError,
 )
+from .events import Degraded, Recalled, Restored, Stored
 from .params import InputParams
 
 if TYPE_CHECKING:
@@ -32,15 +33,19 @@ __all__ = [
     "CallerErased",
     "ConfigurationError",
     "Conflict",
+    "Degraded",
     "Erasure",
     "InputParams",
     "NotFound",
     "PaymentRequired",
     "RateLimited",
+    "Recalled",
     "RequestRejected",
+    "Restored",
     "ServiceError",
     "ServiceTimeout",
     "ServiceUnavailable",
+    "Stored",
     "SupermemoryAgent",
     "SupermemoryLiveKit",
     "SupermemoryLiveKitError",

@@ -15,7 +15,8 @@ from .background import Background
 from .capture import Capture
 from .erasure import Erasure, erase_everywhere
 from .recall import Recall
-from .telemetry import logger, span
+from .spans import memory_span
+from .telemetry import logger
 from .tools import MemoryTools
 from .write_gate import WriteGate
 from .writer import WRITE_TIMEOUT
@@ -80,7 +81,7 @@ class CallErasure:
                 logger.error("The call ended before its caller was erased for certain: erase them again")
 
     async def _erase(self, tag: str, timeout: float) -> Erasure:
-        with span("supermemory.erase", "delete_memory"):
+        with memory_span("delete_memory", "erase"):
             dropped, clear = await self._stop(tag)
             done = await erase_everywhere(
                 self._gate, tag, spool_dir=self._spool_dir, timeout=timeout, unclear=not clear

@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from .observer import Observer
 from .params import InputParams
 from .scope import Scope
 from .spool import Spool
 from .spool_recovery import DocumentClaim, recover
 from .store import MemoryStore
 from .telemetry import Stats, logger
-from .transcript import Role, Turn, fold, is_blank, split_turn, to_stamp_time
+from .transcript import Role, Turn, fold, is_blank, split_turn, to_stamp_time, whole_turns
 from .writer import WRITE_TIMEOUT, CallWrites, DocumentWriter
 
 __all__ = ["MAX_BUFFERED_CHARS", "MAX_BUFFERED_TURNS", "Capture"]
@@ -51,6 +52,7 @@ class Capture:
         params: `capture="never"` makes this object ignore everything.
         stats: Counters that this object keeps: turns and writes. `turns_captured` is the sum of
             `turns_written`, `turns_unwritten` and what this object adds to `turns_dropped`.
+        observer: Told what becomes of turns and writes.
         clean: Takes recalled memory out of what was said, before anything else happens to it. A turn on which
             it fails is dropped, since it may hold such text.
         write_timeout: Seconds per request.
@@ -65,6 +67,7 @@ class Capture:
         params: InputParams,
         stats: Stats,
         *,
+        observer: Observer | None = None,
         clean: Callable[[str], str] = str,
         write_timeout: float = WRITE_TIMEOUT,
         max_buffered_turns: int = MAX_BUFFERED_TURNS,
@@ -74,6 +77,7 @@ class Capture:
     ) -> None:
         self._enabled = params.capture != "never"
         self._stats = stats
+        self._observer = observer or Observer(stats)
         self._clean = clean
         self._now = now
         self._max_turns = max_buffered_turns
@@ -92,6 +96,7 @@ class Capture:
             written=self._release,
             refused=self._refused,
             spool=self._spool,
+            observer=self._observer,
         )
         self._writers: dict[tuple[str, str], DocumentWriter] = {}
         self._claims: dict[tuple[str, str], DocumentClaim] = {}
@@ -165,7 +170,7 @@ class Capture:
         else:
             self._writer(scope).add(pieces)
         self._trim()
-        self._stats.turns_unwritten = self._turns
+        self._count_unwritten()
         return turn.order
 
     def withdraw(self, orders: Collection[int]) -> int:
@@ -200,7 +205,7 @@ class Capture:
         if self._spool is not None:
             self._spool.dropped(scope, pieces)
         self._drop(pieces)
-        return _count(pieces)
+        return whole_turns(pieces)
 
     def bound(self, scope: Scope) -> None:
         """A caller was bound. The first one gets the turns that were said before."""
@@ -288,7 +293,7 @@ class Capture:
             self._recovery.cancel()
             running.add(self._recovery)
         if self._held:
-            lost = _count(self._held)
+            lost = whole_turns(self._held)
             logger.warning("The call ended without a caller bound: %d turns are not stored", lost)
             self._drop(self._held)
             self._held = []
@@ -325,7 +330,7 @@ class Capture:
         self._drop(dropped)
         if self._spool is not None:
             self._spool.erase(tag)
-        return _count(dropped)
+        return whole_turns(dropped)
 
     def _writer(self, scope: Scope) -> DocumentWriter:
         key = (scope.container_tag, scope.document_id)
@@ -365,12 +370,12 @@ class Capture:
             )
 
     def _drop(self, pieces: Sequence[Turn]) -> None:
-        self._stats.turns_dropped += _count(pieces)
+        self._stats.turns_dropped += whole_turns(pieces)
         self._forget(pieces)
 
     def _release(self, scope: Scope, pieces: Sequence[Turn]) -> None:
         """The service acknowledged these."""
-        self._stats.turns_written += _count(pieces)
+        self._stats.turns_written += whole_turns(pieces)
         if self._spool is not None:
             self._spool.acked(scope, pieces)
         self._forget(pieces)
@@ -382,20 +387,20 @@ class Capture:
         self._drop(pieces)
 
     def _forget(self, pieces: Sequence[Turn]) -> None:
-        self._turns -= _count(pieces)
+        self._turns -= whole_turns(pieces)
         self._chars -= sum(len(piece.text) for piece in pieces)
+        self._count_unwritten()
+
+    def _count_unwritten(self) -> None:
         self._stats.turns_unwritten = self._turns
+        self._observer.turns_changed()
 
     def _count_lost(self, turns: int) -> None:
         self._stats.turns_captured += turns
         self._stats.turns_dropped += turns
+        self._observer.turns_changed()
 
 
 def _ended(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("Delivering what was left in the spool failed: %s", type(error).__name__)
-
-
-def _count(pieces: Iterable[Turn]) -> int:
-    """Whole turns among the pieces: the last piece stands for its turn."""
-    return sum(piece.part == piece.parts for piece in pieces)

@@ -13,6 +13,7 @@ from .background import Background
 from .capture import Capture
 from .intake import Intake
 from .line import agent_of
+from .observer import Observer
 from .recall import Recall
 from .sharing import Lease
 from .telemetry import describe, logger
@@ -46,11 +47,13 @@ class Ending:
         recall: Recall,
         store: Lease,
         background: Background,
+        observer: Observer,
         erasing: Callable[[float], Awaitable[None]],
     ) -> None:
         """`erasing` waits for erasures that are under way, at most so many seconds."""
         self._erasing = erasing
         self._intake = intake
+        self._observer = observer
         self._capture = capture
         self._recall = recall
         self._store = store
@@ -115,11 +118,14 @@ class Ending:
         with self._on_budget():
             await self._erasing(self._left())
             await self._capture.aclose(0.0)
-            try:
-                await asyncio.wait_for(self._store.aclose(), CLOSING_SHARE + self._left())
-            except Exception as error:  # noqa: BLE001 - the call is over, nobody can act on this
-                logger.warning("Closing the memory client failed: %s", describe(error))
+            await asyncio.gather(self._close_store(), self._observer.aclose(CLOSING_SHARE))
         await self._background.aclose()
+
+    async def _close_store(self) -> None:
+        try:
+            await asyncio.wait_for(self._store.aclose(), CLOSING_SHARE + self._left())
+        except Exception as error:  # noqa: BLE001 - the call is over, nobody can act on this
+            logger.warning("Closing the memory client failed: %s", describe(error))
 
     async def _sessions_closed(self) -> None:
         """Wait a moment for sessions that close beside the shutdown callback: they still commit the last words."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from .early import Chosen, content
+from .events import Source
 from .store import Hit, Profile
 
 __all__ = ["MOST_SEARCHES", "Asked", "Lookup", "Lookups", "Search", "TurnSearches", "merged", "result_of"]
@@ -105,6 +106,10 @@ class Lookup:
     """The budget has passed once; nobody waits for this lookup again."""
     served: bool = False
     """Its hits have been shown."""
+    skipped: bool = False
+    """A reply did not wait for it, because the service owes earlier answers."""
+    told: bool = False
+    """Whoever watches the call knows how it ended."""
 
     def has_hits(self) -> bool:
         """Whether there is something to show without the service's answer to these words."""
@@ -118,13 +123,16 @@ class Lookup:
     def pending(self) -> bool:
         return any(task is not None and not task.done() for task in (self.search, self.early, self.profile))
 
-    def answers(self) -> list[tuple[Hit, ...]]:
-        """What was found, by each part that has an answer."""
-        found = [result_of(self.mirrored), result_of(self.search)]
+    def answers(self) -> dict[Source, tuple[Hit, ...]]:
+        """What was found, by each part that has an answer, the nearest part first."""
         chosen = result_of(self.early)
-        if found[1] is None and chosen is not None:
-            found.append(chosen.hits)
-        return [hits for hits in found if hits is not None]
+        service = result_of(self.search)
+        found: dict[Source, tuple[Hit, ...] | None] = {
+            "mirror": result_of(self.mirrored),
+            "service": service,
+            "early": chosen.hits if service is None and chosen is not None else None,
+        }
+        return {source: hits for source, hits in found.items() if hits is not None}
 
 
 class Lookups:

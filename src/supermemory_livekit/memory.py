@@ -22,9 +22,11 @@ from .ending import Ending
 from .erasure import ERASE_TIMEOUT, Erasure
 from .erasure_marks import ErasureMarks
 from .errors import ConfigurationError
+from .events import Events, EventSource
 from .intake import Intake, Said
 from .line import Line
 from .memory_talk import MemoryTalk
+from .observer import Observer
 from .params import InputParams
 from .recall import Recall, Recollection
 from .record_tools import record_tools
@@ -46,9 +48,10 @@ from .scope import (
 )
 from .sdk_store import SDKStore, make_client
 from .sharing import SharedStore
+from .spans import Operation
 from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
-from .tools import MemoryTools, Operation
+from .tools import MemoryTools
 from .transcript import Role, fold, is_blank, spoken_in
 from .wiring import Notices, Wiring
 from .write_gate import WriteGate
@@ -70,7 +73,7 @@ class _Bound:
     """The tag is a participant's identity, for want of the attribute."""
 
 
-class SupermemoryLiveKit:
+class SupermemoryLiveKit(EventSource):
     """The memory of one caller during one call.
 
     Create one per call, inside the job. `bind` says whose memory it is, `attach` stores the conversation, and
@@ -149,8 +152,10 @@ class SupermemoryLiveKit:
             erased=lambda tag: self._erasure.noticed(tag),
         )
         self._stats = Stats()
-        self._recall = Recall(store, self._params, self._stats)
-        self._capture = Capture(store, self._params, self._stats, clean=strip_fenced)
+        self._events = Events()
+        observer = Observer(self._stats, self._events)
+        self._recall = Recall(store, self._params, self._stats, observer)
+        self._capture = Capture(store, self._params, self._stats, observer=observer, clean=strip_fenced)
         self._consent = Consent(asked=self._params.capture == "consent")
         self._memory_talk = MemoryTalk()
         self._redaction = Redaction(self._params.redact, self._stats)
@@ -167,6 +172,7 @@ class SupermemoryLiveKit:
             recall=self._recall,
             store=shared.lease(),
             background=self._background,
+            observer=observer,
             erasing=lambda timeout: self._erasure.finish(timeout),
         )
         self._tools = MemoryTools(
@@ -180,6 +186,7 @@ class SupermemoryLiveKit:
             redact=self._redaction.redacted if self._redaction.wanted else None,
             forgetting=self._memory_talk.tries,
             kept_out=self._keep_out,
+            observer=observer,
         )
         self._record_tools = record_tools(self._consent) if self._params.off_the_record_tools else []
         self._erasure = CallErasure(

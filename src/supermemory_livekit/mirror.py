@@ -79,6 +79,7 @@ class Mirror:
         bounds: Most that is held.
         load_embedder: Gives the model, or None for full text alone. Called in a thread.
         cache: Vectors of texts that were embedded in an earlier call.
+        outage: Told when loading begins to fail, and when it works again.
         now: The time, with time zone.
     """
 
@@ -91,6 +92,7 @@ class Mirror:
         bounds: Bounds | None = None,
         load_embedder: Callable[[], Embedder | None] = load_embedder,
         cache: VectorCache | None = None,
+        outage: OutageLog | None = None,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
         self.tag = tag
@@ -100,7 +102,7 @@ class Mirror:
         self._contents = Contents(self._bounds, document_id=document_id, since=now())
         self._index = MirrorIndex(load_embedder, cache)
         self._background = Background()
-        self._outage = OutageLog("Loading the caller's memory ahead")
+        self._outage = outage or OutageLog("Loading the caller's memory ahead")
         self._work: asyncio.Task[None] | None = None
         self._started = False
         self._closed = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .errors import AccessDenied, PaymentRequired, ServiceError, ServiceTimeout
-from .telemetry import OutageLog
+from .observer import BreakerOf, Observer
 
 __all__ = ["Patience"]
 
@@ -18,29 +18,36 @@ class Patience:
     only then does a reply wait for it again.
     """
 
-    def __init__(self, what: str, *, consequence: str) -> None:
-        self._outage = OutageLog(what)
+    def __init__(self, request: BreakerOf, what: str, *, consequence: str, observer: Observer) -> None:
+        self._request: BreakerOf = request
+        self._observer = observer
+        self._outage = observer.outage_log(request, what)
         self._consequence = consequence
         self._failures = 0
         self._revived = False
         """Another kind of request has made replies wait for this one, which has not answered since."""
-        self.stopped_by: ServiceError | None = None
+        self._stopped_by: ServiceError | None = None
+
+    @property
+    def stopped_by(self) -> ServiceError | None:
+        """Why no reply waits; None while they do."""
+        return self._stopped_by
 
     @property
     def waits(self) -> bool:
-        return self.stopped_by is None
+        return self._stopped_by is None
 
     def answered(self) -> None:
         self._failures = 0
         self._revived = False
-        self.stopped_by = None
+        self._stop(None)
         self._outage.worked()
 
     def failed(self, error: ServiceError) -> None:
         self._failures += 1
         refused = isinstance(error, (AccessDenied, PaymentRequired, ServiceTimeout))
         if refused or self._failures >= FAILURES_UNTIL_STOP:
-            self.stopped_by = error
+            self._stop(error)
         self._outage.failed(error, self._consequence)
 
     def overdue(self, budget: float) -> None:
@@ -48,15 +55,19 @@ class Patience:
 
     def doubt(self) -> None:
         """Wait no more until the service has answered something. Nothing has failed yet, so nothing is logged."""
-        self.stopped_by = self.stopped_by or ServiceTimeout("the service is slow")
+        self._stop(self._stopped_by or ServiceTimeout("the service is slow"))
 
     def service_is_back(self) -> None:
         """Another kind of request was answered: wait again, unless this one was refused as such.
 
         Once, until this kind answers: where it alone is down, every turn would wait for it again.
         """
-        if self.waits or self._revived or isinstance(self.stopped_by, (AccessDenied, PaymentRequired)):
+        if self.waits or self._revived or isinstance(self._stopped_by, (AccessDenied, PaymentRequired)):
             return
         self._revived = True
         self._failures = 0
-        self.stopped_by = None
+        self._stop(None)
+
+    def _stop(self, reason: ServiceError | None) -> None:
+        self._stopped_by = reason
+        self._observer.breaker(self._request, is_open=reason is not None)

@@ -15,22 +15,27 @@ Every answer carries the container tag it was asked for and is dropped when anot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
+
+from opentelemetry.trace import SpanKind
 
 from .background import Background
 from .early import EARLY_LIMIT, ENOUGH_WORDS, Chosen, SpokenWords, choose, content, is_trivial
 from .embedding_cache import EmbeddingCache
 from .errors import ServiceError
+from .events import Outcome, Recalled, Source
 from .last_call import Tail, load_tail
 from .lookups import Asked, Lookup, Lookups, TurnSearches, merged, result_of
 from .mirror import Mirror
+from .observer import Observer
 from .params import InputParams
 from .patience import Patience
+from .spans import memory_span, record_content
 from .store import Hit, MemoryStore, Profile, SearchMode
-from .telemetry import Stats, span
+from .telemetry import Stats
 from .transcript import Role
 
 __all__ = ["Recall", "Recollection"]
@@ -72,7 +77,10 @@ class Recollection:
 class Recall:
     """Recalls for the bound caller. Everything runs on the event loop that calls it."""
 
-    def __init__(self, store: MemoryStore, params: InputParams, stats: Stats) -> None:
+    def __init__(
+        self, store: MemoryStore, params: InputParams, stats: Stats, observer: Observer | None = None
+    ) -> None:
+        self._observer = observer = observer or Observer(stats)
         self._store = store
         self._params = params
         self._stats = stats
@@ -95,8 +103,12 @@ class Recall:
         self._probe: asyncio.Task[None] | None = None
         self._background = Background()
         consequence = "replies go on without it"
-        self._profile_patience = Patience("Loading the caller's profile", consequence=consequence)
-        self._search_patience = Patience("Searching the caller's memory", consequence=consequence)
+        self._profile_patience = Patience(
+            "profile", "Loading the caller's profile", consequence=consequence, observer=observer
+        )
+        self._search_patience = Patience(
+            "search", "Searching the caller's memory", consequence=consequence, observer=observer
+        )
 
     @property
     def _wants_profile(self) -> bool:
@@ -245,14 +257,29 @@ class Recall:
         """
         if self._tag is None:
             return Recollection()
+        loop = asyncio.get_running_loop()
+        began = loop.time() if asked_at is None else asked_at
         if is_trivial(text):
             return replace(await self.for_greeting(), hits=self._lookups.late_hits(self._tag, None))
         lookup = self._lookups.find(message_id, text) or self._begin(self._tag, message_id, text, asked_at)
-        with span("supermemory.recall", "search_memory"):
+        # Mostly no request is made, so this is no call to another system.
+        with memory_span("search_memory", "recall", SpanKind.INTERNAL) as current:
             await self._wait_for(lookup)
-        if lookup.tag != self._tag:
-            return Recollection()
-        return replace(self._known(), hits=self._hits(lookup))
+            if lookup.tag != self._tag:
+                return Recollection()
+            hits, sources = self._hits(lookup)
+            outcome = self._outcome(lookup, hits)
+            current.set_attribute("supermemory.recall.outcome", outcome)
+            current.set_attribute("supermemory.recall.hits", len(hits))
+            current.set_attribute("supermemory.recall.sources", sources)
+            record_content(current, text, hits)
+        if not lookup.told:
+            lookup.told = True
+            now = loop.time()
+            self._observer.recalled(
+                Recalled(message_id, outcome, len(hits), sources, now - lookup.started, now - began)
+            )
+        return replace(self._known(), hits=hits)
 
     async def aclose(self) -> None:
         """Stop what still runs. Safe to call twice."""
@@ -268,7 +295,11 @@ class Recall:
         """The mirror of this caller, which begins to load when it is asked for first. Needs a running loop."""
         if self._mirror is None and self._params.mirror and self._wants_search:
             self._mirror = Mirror(
-                self._store, tag, document_id=self._document_id, cache=EmbeddingCache.from_env()
+                self._store,
+                tag,
+                document_id=self._document_id,
+                cache=EmbeddingCache.from_env(),
+                outage=self._observer.outage_log("mirror", "Loading the caller's memory ahead"),
             )
             self._mirror.start()
         return self._mirror
@@ -352,6 +383,7 @@ class Recall:
             (needed if self._known_profile() is None else useful).add(lookup.profile)
         if not needed and not useful and lookup.pending():
             self._stats.recalls_skipped += 1
+            lookup.skipped = True
         elapsed = asyncio.get_running_loop().time() - lookup.started
         late = await self._wait(needed, self._params.recall_timeout - elapsed, None)
         if late and not lookup.waited_out:
@@ -384,12 +416,27 @@ class Recall:
     def _mirror_ready(self) -> bool:
         return self._mirror is not None and self._mirror.ready and self._mirror.semantic
 
-    def _hits(self, lookup: Lookup) -> tuple[Hit, ...]:
+    def _hits(self, lookup: Lookup) -> tuple[tuple[Hit, ...], tuple[Source, ...]]:
+        """What to show, and where it comes from."""
         answers = lookup.answers()
         if answers:
             lookup.served = True
-            return merged(answers, self._params.search_limit)
-        return self._lookups.late_hits(self._tag, lookup)
+            hits = merged(list(answers.values()), self._params.search_limit)
+            return hits, tuple(source for source, found in answers.items() if found)
+        late = self._lookups.late_hits(self._tag, lookup)
+        return late, ("late",) if late else ()
+
+    def _outcome(self, lookup: Lookup, hits: Sequence[Hit]) -> Outcome:
+        if lookup.waited_out:
+            return "late"
+        if hits:
+            return "found"
+        profile = self._known_profile()
+        if not self._wants_search and profile is not None:
+            return "found" if profile.static or profile.dynamic else "empty"
+        if lookup.answers():
+            return "empty"
+        return "skipped" if lookup.skipped else "failed"
 
     # -- requests ----------------------------------------------------------------------------------------------
 

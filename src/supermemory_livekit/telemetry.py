@@ -1,18 +1,14 @@
-"""What a developer can see of the memory: log lines, counters and spans, none of them holding a caller's words."""
+"""What a developer can see of the memory: log lines and counters, none of them holding a caller's words."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
-
-from opentelemetry.trace import StatusCode
 
 from .errors import AccessDenied, PaymentRequired, ServiceError
 
-__all__ = ["OutageLog", "Stats", "logger", "span"]
+__all__ = ["OutageLog", "Stats", "describe", "logger"]
 
 logger = logging.getLogger("supermemory_livekit")
 
@@ -52,10 +48,24 @@ class Stats:
 
 
 class OutageLog:
-    """Says once that something fails, and once that it works again, however often either happens."""
+    """Says once that something fails, and once that it works again, however often either happens.
 
-    def __init__(self, what: str) -> None:
+    Args:
+        what: Begins the log message.
+        began: Called with the error when an outage begins.
+        ended: Called when it ends.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        began: Callable[[BaseException], None] = lambda error: None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
         self._what = what
+        self._began = began
+        self._ended = ended
         self._down = False
 
     def failed(self, error: BaseException, consequence: str) -> None:
@@ -66,11 +76,13 @@ class OutageLog:
         self._down = True
         level = logging.ERROR if isinstance(error, (AccessDenied, PaymentRequired)) else logging.WARNING
         logger.log(level, "%s fails: %s; %s%s", self._what, describe(error), consequence, _advice(error))
+        self._began(error)
 
     def worked(self) -> None:
         if self._down:
             self._down = False
             logger.info("%s works again", self._what)
+            self._ended()
 
 
 def describe(error: BaseException) -> str:
@@ -84,27 +96,3 @@ def _advice(error: BaseException) -> str:
     if isinstance(error, PaymentRequired):
         return " (the organisation has no balance left for this operation)"
     return ""
-
-
-@contextmanager
-def span(
-    name: str, operation: Literal["search_memory", "create_memory", "delete_memory"]
-) -> Generator[None, None, None]:
-    """A span of LiveKit's tracer, named after the GenAI conventions for memory. Carries no text of the caller.
-
-    A failure sets its status to the kind of the error: a foreign exception's own text may quote the request.
-    """
-    # Imported here: LiveKit takes seconds to import, and the commands, which make no spans, do without it.
-    from livekit.agents.telemetry import tracer
-
-    with tracer.start_as_current_span(
-        name,
-        attributes={"gen_ai.operation.name": operation},
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as current:
-        try:
-            yield
-        except Exception as error:
-            current.set_status(StatusCode.ERROR, describe(error))
-            raise

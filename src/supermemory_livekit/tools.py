@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import anyio
 from livekit.agents import llm
@@ -29,12 +29,16 @@ from .errors import (
     ServiceError,
     ServiceTimeout,
 )
+from .observer import Observer
 from .params import InputParams
 from .render import strip_fenced, tool_text
+from .spans import Operation, memory_span
 from .store import Dreaming, Hit, MemoryStore
-from .telemetry import OutageLog, describe, logger, span
+from .telemetry import OutageLog, Stats, describe, logger
 
 __all__ = ["MemoryTools"]
+
+_Tool = Literal["search_memories", "remember", "forget"]
 
 _SEARCH_SECONDS = 5.0
 _WRITE_SECONDS = 10.0
@@ -62,9 +66,6 @@ _KEPT_OUT = (
     " What the caller said in this turn is kept out of the memory; if it held anything else that is to be kept, save"
     " that with remember."
 )
-
-Operation: TypeAlias = Literal["search_memory", "create_memory", "delete_memory"]
-"""What a tool does, by the GenAI conventions for memory."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,14 @@ class MemoryTools:
         redact: Callable[[str], Awaitable[str | None]] | None = None,
         forgetting: Callable[[], None] = lambda: None,
         kept_out: Callable[[], bool] = lambda: False,
+        observer: Observer | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store = store
         self._tag = tag
         self._params = params
         self._changed = changed
+        self._observer = observer or Observer(Stats())
 
         def something_changed(_: str | None, __: str | None) -> None:
             changed()
@@ -123,7 +126,7 @@ class MemoryTools:
         """By container tag, so that a rebind never crosses callers, and by the fact's comparable text."""
         self._shown: dict[str, str] = {}
         """Texts of memories by the ids they were shown with, so that a forgotten one is known by its text too."""
-        self._outages: dict[str, OutageLog] = {}
+        self._outages: dict[_Tool, OutageLog] = {}
         self._said_unbound = False
         self._tools = self._make_tools()
 
@@ -173,7 +176,7 @@ class MemoryTools:
 
     async def _run(
         self,
-        tool: str,
+        tool: _Tool,
         operation: Operation,
         body: Callable[[str], Awaitable[str]],
         *,
@@ -187,13 +190,17 @@ class MemoryTools:
         if not tag:
             self._say_unbound()
             return f"{failure}: it is not known yet who the caller is. {advice}"
-        outage = self._outages.setdefault(tool, OutageLog(f"The tool {tool}"))
+        outage = self._outages.get(tool)
+        if outage is None:
+            outage = self._outages[tool] = self._observer.outage_log(tool, f"The tool {tool}")
+        began = asyncio.get_running_loop().time()
         try:
-            with span(f"supermemory.{tool}", operation):
+            with memory_span(operation, tool):
                 answer = await _within(
                     seconds + _GRACE_SECONDS, body(tag), write=operation != "search_memory"
                 )
         except ServiceError as error:
+            self._observer.tool_used(tool, asyncio.get_running_loop().time() - began, error)
             if error.uncertain:
                 if operation == "delete_memory":
                     self._forgot(None, None)
@@ -202,8 +209,10 @@ class MemoryTools:
             outage.failed(error, "the model is told so")
             return f"{failure}{', as far as is known' if error.uncertain else ''}: {_reason(error)}. {advice}"
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end a call either
+            self._observer.tool_used(tool, asyncio.get_running_loop().time() - began, error)
             logger.warning("The tool %s fails: %s; the model is told so", tool, describe(error))
             return f"{failure}: the memory does not work at the moment. {advice}"
+        self._observer.tool_used(tool, asyncio.get_running_loop().time() - began, None)
         outage.worked()
         return answer
 

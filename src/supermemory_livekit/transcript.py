@@ -219,3 +219,8 @@ def _extends(char: str) -> bool:
 
 def _is_flag_half(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def whole_turns(pieces: Iterable[Turn]) -> int:
+    """How many turns end among the pieces: the last piece stands for its turn."""
+    return sum(piece.part == piece.parts for piece in pieces)

@@ -24,11 +24,13 @@ from .errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from .observer import Observer
 from .scope import Scope
+from .spans import memory_span
 from .spool import Spool
 from .store import Dreaming, MemoryStore
-from .telemetry import OutageLog, Stats, logger, span
-from .transcript import Line, Turn, marks_in, next_chunk
+from .telemetry import Stats, logger
+from .transcript import Line, Turn, marks_in, next_chunk, whole_turns
 
 __all__ = ["WRITE_TIMEOUT", "CallWrites", "Claim", "DocumentWriter", "hinted_pause", "needs_a_person"]
 
@@ -110,6 +112,7 @@ class CallWrites:
         refused: Called with turns that the service will never take.
         spool: Where what is sent is noted down first.
         jitter: Numbers from 0 to 1.
+        observer: Told how writes end.
     """
 
     def __init__(
@@ -123,7 +126,9 @@ class CallWrites:
         written: Callable[[Scope, Sequence[Turn]], None],
         refused: Callable[[Scope, Sequence[Turn]], None],
         spool: Spool | None = None,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = observer = observer or Observer(stats)
         self.store = store
         self.stats = stats
         self.dreaming: Dreaming = dreaming
@@ -134,8 +139,8 @@ class CallWrites:
         self.spool = spool
         self.hurry_until = 0.0
         """Loop time until which a flush waits for the writes; 0 when none does."""
-        self._outage = OutageLog("Storing the call")
-        self._refusal = OutageLog("Storing the call")
+        self._outage = observer.outage_log("capture", "Storing the call")
+        self._refusal = observer.outage_log("capture", "Storing the call")
         self._failing: set[DocumentWriter] = set()
         self._said: set[str] = set()
 
@@ -363,6 +368,7 @@ class DocumentWriter:
             self._call.spool.sending(self._scope, self._sent)
             await self._call.spool.synced(self._scope)
         clear = False
+        began = asyncio.get_running_loop().time()
         try:
             receipt = await self._send(self._sent)
             clear = True
@@ -379,7 +385,7 @@ class DocumentWriter:
                 self._sure_at = asyncio.get_running_loop().time() + LATE_COMMIT
         self._receipt = receipt or self._receipt
         self._accepted()
-        self._acknowledge(self._sent)
+        self._acknowledge(self._sent, asyncio.get_running_loop().time() - began)
 
     def _take(self) -> None:
         # From here on the lines count as sent, whatever interrupts the request, cancellation included.
@@ -445,12 +451,14 @@ class DocumentWriter:
     def _place(self, turn: Turn) -> tuple[bool, datetime, int, int]:
         return turn.order != self._begun, turn.at, turn.order, turn.part
 
-    def _acknowledge(self, lines: Sequence[Line]) -> None:
+    def _acknowledge(self, lines: Sequence[Line], seconds: float | None = None) -> None:
         self._last = max([line.stamp for line in lines] + ([self._last] if self._last else []))
         done = {line.stamp for line in lines}
         self._sent = [line for line in self._sent if line.stamp not in done]
         self._failures = self._hurried_failures = 0
-        self._call.written(self._scope, [line.turn for line in lines])
+        turns = [line.turn for line in lines]
+        self._call.written(self._scope, turns)
+        self._call.observer.stored(self._scope.document_id, whole_turns(turns), seconds)
         self._call.worked(self)
 
     async def _send(self, lines: Sequence[Line]) -> str | None:
@@ -465,9 +473,10 @@ class DocumentWriter:
 
     async def _append(self, lines: Sequence[Line], dreaming: Dreaming) -> str | None:
         call, scope = self._call, self._scope
-        ended = False
+        began = asyncio.get_running_loop().time()
+        failure: BaseException | None = None
         try:
-            with span("supermemory.capture", "create_memory"):
+            with memory_span("create_memory", "capture"):
                 receipt = await self._bounded(
                     "append",
                     lambda: call.store.append(
@@ -479,12 +488,15 @@ class DocumentWriter:
                         timeout=call.timeout,
                     ),
                 )
-            ended = True
+        except BaseException as error:
+            failure = error
+            raise
         finally:
-            if ended:
+            if failure is None:
                 call.stats.writes += 1
             else:
                 call.stats.writes_failed += 1
+            call.observer.wrote(asyncio.get_running_loop().time() - began, failure)
         return receipt
 
     async def _settle(self) -> None:

@@ -7,7 +7,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from supermemory_livekit import ServiceUnavailable, telemetry
+from supermemory_livekit import ServiceUnavailable
+from supermemory_livekit.spans import memory_span
 
 
 @pytest.mark.parametrize(
@@ -21,9 +22,11 @@ def test_a_failing_span_names_the_kind_of_the_error_and_no_text(
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr("livekit.agents.telemetry.tracer", provider.get_tracer("test"))
-    with pytest.raises(type(error)), telemetry.span("supermemory.recall", "search_memory"):
+    with pytest.raises(type(error)), memory_span("search_memory", "recall"):
         raise error
     (span,) = exporter.get_finished_spans()
     assert "secret words" not in span.to_json()
     assert span.events == ()
     assert not span.status.is_ok
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == type(error).__name__
