@@ -29,7 +29,7 @@ from supermemory_livekit.retrieval.fulltext import FullText
 _CUTS = (5, 10, 20)
 _DEFAULT = 10
 _BUDGET = 2_000
-_RIDGE = 1e-3
+_RIDGE = 0.01
 _STEPS = 30
 _HALVINGS = 20
 Array = NDArray[np.float64]

@@ -42,6 +42,38 @@ async def test_an_answer_is_found_together_with_its_question(service: Service) -
     assert "Yes, peanuts." in best
 
 
+async def test_a_hit_is_a_stretch_of_the_call_and_no_line_comes_twice(service: Service) -> None:
+    """Decision 0013: neighbouring turns that are found are one hit, word for word and with who and when."""
+    noise = [f"A: Anything else, number {n}?" for n in range(8)]
+    talk = [*noise, "C: My boat leaks.", "A: Which boat?", *noise, "C: I sold the boat.", *noise]
+    text = call(*talk)
+    await service.sdk.add(content=text, container_tag="ana", custom_id="c")
+    hits = await service.found("ana", "boat", searchMode="documents", limit=3)
+    assert len(hits) == 2
+    assert all(hit in text for hit in hits)
+    assert all(hit.startswith("[2026-11-01T10:00:") for hit in hits)
+    lines = [line for hit in hits for line in hit.split("\n")]
+    assert len(lines) == len(set(lines))
+    assert "leaks." in hits[0]
+    assert "Which boat?" in hits[0]
+
+
+async def test_a_turn_gets_its_meaning_together_with_the_turn_before(serve: Callable[..., Service]) -> None:
+    """Decision 0013: "Yes." means what was asked; also when it is stored later than the question."""
+    model = word_model("words-1")
+    service = serve(load=lambda: model)
+    await service.sdk.add(content=call("A: Got a dog then?"), container_tag="ana", custom_id="c")
+    await service.settled()
+    await service.sdk.add(content=call("C: Yes, two.", minute=1), container_tag="ana", custom_id="c")
+    await service.settled()
+    embedded = [text for text in model.texts if "Yes, two." in text]
+    assert embedded
+    assert all("Got a dog then?" in text for text in embedded if text.startswith("["))
+    best = await service.found("ana", "canine", searchMode="documents", limit=1)
+    assert "Got a dog then?" in best[0]
+    assert "Yes, two." in best[0]
+
+
 async def test_modes_choose_between_memories_and_call_text(service: Service) -> None:
     """API reference 1.4: memories (default), hybrid, documents."""
     text = call("C: I sail at dawn.", "A: Sailing is fun.")

@@ -36,7 +36,7 @@ FEATURES = (
 )
 """What speaks for a turn, in the order of `Conversations.features`."""
 
-_WEIGHTS = (2.40, 5.21, -1.35, -2.46, 3.94, 1.62, 2.87, 2.54, -0.83, 0.38)
+_WEIGHTS = (2.50, 5.07, -1.31, -2.42, 3.77, 1.66, 2.54, 2.22, -0.80, 0.40)
 # Half of all turns score 0.3 or less, which gives 0.04; half of the evidence 7.5 or more, which gives 0.56.
 _STEEPNESS = 0.11
 
