@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from hypothesis import settings
 
 from supermemory_livekit.testing import VirtualClock, virtual_time
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", settings.default, deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
