@@ -20,7 +20,7 @@ SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-retrieval soak clean
+.PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-redact bench-retrieval soak clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -99,6 +99,9 @@ bench-reply: $(READY) ## What memory costs a reply, in calls in real time, besid
 
 bench-facts: $(READY) ## How well facts are drawn from calls
 	@$(BIN)/python bench/facts.py $(ARGS)
+
+bench-redact: $(READY) ## What the ready-made redactor costs per turn
+	@$(BIN)/python bench/redact.py $(ARGS)
 
 bench-retrieval: $(READY) ## How well stored calls are found; DATA=folder of LoCoMo conversations
 	@$(BIN)/python bench/retrieval.py $(DATA) $(ARGS)

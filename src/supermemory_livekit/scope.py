@@ -205,7 +205,7 @@ def tag_from_participant(participant: Participant) -> tuple[str, Literal["attrib
         tag = cast("Mapping[str, object]", attributes).get(TAG_ATTRIBUTE)
         if isinstance(tag, str) and tag.strip():
             return tag, "attribute"
-    identity: object = participant.identity
+    identity = cast(object, participant.identity)
     if not isinstance(identity, str):
         raise ConfigurationError(f"the participant's identity takes a string, not {type(identity).__name__}")
     return identity, "identity"
