@@ -22,6 +22,9 @@ from supermemory_livekit.local.app import ENDPOINTS
 
 from .support import Service
 
+# Schemathesis reads the contract anew for each test, and shrinks what fails.
+pytestmark = pytest.mark.timeout(180)
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -52,7 +55,7 @@ async def test_every_route_is_in_the_published_contract(http: httpx.AsyncClient)
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 async def test_every_answer_keeps_to_the_contract(
     mode: GenerationMode, data: st.DataObject, contract: Any, service: Service

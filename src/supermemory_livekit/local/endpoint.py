@@ -23,6 +23,7 @@ from .faults import Fault, Refused, TooLarge, Unsupported
 
 __all__ = [
     "MAX_BODY",
+    "AnyPath",
     "Ask",
     "Endpoint",
     "NoBody",

@@ -54,11 +54,11 @@ class Document:
     """Some of its content is yet to become memories."""
 
     @property
-    def status(self) -> str:
+    def status(self) -> Literal["embedding", "done"]:
         return "embedding" if self.embedding else "done"
 
     @property
-    def dreaming_status(self) -> str:
+    def dreaming_status(self) -> Literal["dreaming", "done"]:
         return "dreaming" if self.dreaming else "done"
 
     @property

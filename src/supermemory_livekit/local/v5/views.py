@@ -204,8 +204,8 @@ def _relative(
 
 def _state(document: Document, memory_count: int | None = None) -> shapes.DocumentState:
     view: shapes.DocumentState = {
-        "status": "embedding" if document.embedding else "done",
-        "dreamingStatus": "dreaming" if document.dreaming else "done",
+        "status": document.status,
+        "dreamingStatus": document.dreaming_status,
         "createdAt": iso(document.created_at),
         "updatedAt": iso(document.updated_at),
     }
