@@ -141,7 +141,6 @@ async def test_an_erasure_elsewhere_on_this_machine_shuts_the_gate(
     store = ScriptedStore()
     noticed: list[str] = []
     gate = WriteGate(store, marks=ErasureMarks.of_machine(None), erased=noticed.append)
-    await append(gate)
     await asyncio.sleep(1)
     await erase_everywhere(store, TAG, spool_dir=None, timeout=5)
     for _ in range(2):
