@@ -259,7 +259,7 @@ def main(options: argparse.Namespace) -> None:
     sizes = {"memories": options.memories, "callers": options.callers}
     print(
         " ".join(
-            f"{key}={value:.1f}" if isinstance(value, float) else f"{key}={value}"
+            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
             for key, value in {**sizes, **result}.items()
         )
     )
