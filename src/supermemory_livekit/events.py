@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, overload
@@ -269,20 +270,25 @@ class _LoopQueue(_Queue):
             await self._tell(self._waiting.popleft())
 
     async def _tell(self, event: Event) -> None:
+        _told.set(self)
         try:
             await cast("Coroutine[Any, Any, object]", self.listener(event))
         except Exception as error:  # noqa: BLE001 - a fault of a listener is none of the call
             self._failed(error)
 
     def drained(self) -> asyncio.Future[None] | None:
-        if self._task is None or self._task.done() or self._task is asyncio.current_task():
+        if self._task is None or self._task.done() or _told.get() is self:
             return None
         return self._task
 
     def drop(self) -> None:
         self._waiting.clear()
-        if self._task is not None and self._task is not asyncio.current_task():
+        if self._task is not None and _told.get() is not self:
             self._task.cancel()
+
+
+_told: ContextVar[_LoopQueue | None] = ContextVar("supermemory_listener", default=None)
+"""Whose listener this code runs for, also in tasks that it started: who ends the call must not wait for themselves."""
 
 
 class _ThreadQueue(_Queue):

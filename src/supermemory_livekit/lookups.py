@@ -106,8 +106,6 @@ class Lookup:
     """The budget has passed once; nobody waits for this lookup again."""
     served: bool = False
     """Its hits have been shown."""
-    skipped: bool = False
-    """A reply did not wait for it, because the service owes earlier answers."""
     told: bool = False
     """Whoever watches the call knows how it ended."""
 
@@ -122,6 +120,11 @@ class Lookup:
 
     def pending(self) -> bool:
         return any(task is not None and not task.done() for task in (self.search, self.early, self.profile))
+
+    def failed(self) -> bool:
+        """Whether a part has ended without an answer."""
+        parts = (self.mirrored, self.search, self.early, self.profile)
+        return any(part is not None and part.done() and result_of(part) is None for part in parts)
 
     def answers(self) -> dict[Source, tuple[Hit, ...]]:
         """What was found, by each part that has an answer, the nearest part first."""

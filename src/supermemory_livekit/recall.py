@@ -383,7 +383,6 @@ class Recall:
             (needed if self._known_profile() is None else useful).add(lookup.profile)
         if not needed and not useful and lookup.pending():
             self._stats.recalls_skipped += 1
-            lookup.skipped = True
         elapsed = asyncio.get_running_loop().time() - lookup.started
         late = await self._wait(needed, self._params.recall_timeout - elapsed, None)
         if late and not lookup.waited_out:
@@ -436,7 +435,7 @@ class Recall:
             return "found" if profile.static or profile.dynamic else "empty"
         if lookup.answers():
             return "empty"
-        return "skipped" if lookup.skipped else "failed"
+        return "failed" if lookup.failed() else "skipped"
 
     # -- requests ----------------------------------------------------------------------------------------------
 
