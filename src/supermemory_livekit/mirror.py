@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 from .background import Background
 from .errors import AccessDenied, NotFound, PaymentRequired, RateLimited, RequestRejected, ServiceError
 from .last_call import Tail
-from .mirror_contents import Bounds, Contents
+from .mirror_contents import Bounds, Contents, Held
 from .mirror_index import MirrorIndex, VectorCache
-from .retrieval import Embedder, load_embedder
+from .retrieval import Embedder, Ranked, load_embedder
 from .store import Hit, MemoryPage, MemoryStore, Profile
 from .telemetry import OutageLog, describe, logger
 from .transcript import Role
@@ -232,9 +232,7 @@ class Mirror:
         ranked = await self._index.search(
             query[:_QUERY_CHARS], limit=limit + _SPARE, threshold=threshold, now=now
         )
-        found = [
-            (held, one.similarity) for one in ranked if (held := self._contents.get(one.key)) is not None
-        ]
+        found = [(held, one.similarity) for one in ranked if (held := self._held(one)) is not None]
         hits: dict[str, Hit] = {}
         for held, similarity in found:
             norm = held.norm
@@ -245,6 +243,14 @@ class Mirror:
                 # The fact as it was remembered in this call, or the note of it: its memory can be forgotten by id.
                 hits[norm] = replace(same, memory_id=held.memory_id)
         return list(hits.values())[:limit]
+
+    def _held(self, ranked: Ranked) -> Held | None:
+        """What is shown of a hit: a fact, or neighbouring turns as far as they are still held."""
+        best = self._contents.get(ranked.key)
+        if best is None or len(ranked.keys) == 1:
+            return best
+        pieces = (self._contents.get(key) for key in ranked.keys)
+        return replace(best, text="\n".join(piece.text for piece in pieces if piece is not None))
 
     # -- what this call does -------------------------------------------------------------------------------------
 

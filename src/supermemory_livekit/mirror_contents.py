@@ -13,7 +13,8 @@ from datetime import datetime, timezone
 from itertools import count
 
 from .last_call import Tail, tail_of
-from .retrieval import Kind, Passage, norm_form, windows
+from .mirror_index import Piece
+from .retrieval import Kind, Place, norm_form, turns
 from .store import MemoryPage, Profile, StoredCall, StoredMemory
 from .transcript import Role, fold, is_blank
 
@@ -21,9 +22,6 @@ __all__ = ["Bounds", "Changes", "Contents", "Held"]
 
 _HELD_BACK = 6
 """Turns of this call that are not searched yet: the model has them before it, the question itself among them."""
-
-_WINDOW = 3
-"""Turns of this call per passage; each begins with the last turn of the one before."""
 
 _TAIL = 200_000
 """Characters of one stored text that are looked at, from its end: hours of talk."""
@@ -41,8 +39,8 @@ class Bounds:
     """Text of memories in UTF-8."""
     calls: int = 20
     """Stored texts that are looked at, the latest: calls, and facts remembered in them."""
-    passages: int = 500
-    """Pieces of call text, of two or three turns each; those of this call have as many of their own."""
+    passages: int = 1_000
+    """Turns of earlier calls, and pieces of other stored text; this call has as many of its own."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,10 @@ class Held:
     """When it was said or changed, with time zone."""
     memory_id: str | None = None
     expires_at: datetime | None = None
+    place: Place | None = None
+    """Where it stands in the text that it is a piece of."""
+    before: str = ""
+    """The piece before it, which it may answer."""
 
     @property
     def norm(self) -> str:
@@ -66,7 +68,7 @@ class Held:
 class Changes:
     """What an index has to do to follow the contents."""
 
-    add: tuple[Passage, ...] = ()
+    add: tuple[Piece, ...] = ()
     discard: tuple[str, ...] = ()
 
 
@@ -87,9 +89,9 @@ class Contents:
         self._since = since
         self._passages: dict[str, Held] = {}
         self._owners: dict[tuple[str, str], tuple[str, ...]] = {}
-        """Keys of the passages of one memory, remembered fact, stored text, or window of this call."""
+        """Keys of the passages of one memory, remembered fact, stored text, or turn of this call."""
         self._keys = count()
-        self._added: dict[str, Passage] = {}
+        self._added: dict[str, Piece] = {}
         self._discarded: list[str] = []
         self._memories: dict[str, StoredMemory] = {}
         self._remembered: dict[str, _Remembered] = {}
@@ -99,7 +101,9 @@ class Contents:
         self.tail: Tail | None = None
         """The end of the last call, while there are no memories of it."""
         self._turns: list[tuple[datetime, str]] = []
-        self._windows: list[tuple[str, str]] = []
+        self._heard: list[tuple[datetime, tuple[str, str]]] = []
+        """When the turns of this call that are held were said, and their owners."""
+        self._heard_chars = 0
         self.memories_fit = True
         """All memories that were listed are held."""
         self._dropped = False
@@ -231,18 +235,21 @@ class Contents:
             return
         stamp = at.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self._turns.append((at, f"[{stamp}] {role.capitalize()}: {text}"))
-        while len(self._turns) >= _WINDOW + _HELD_BACK:
-            window = self._turns[:_WINDOW]
-            del self._turns[: _WINDOW - 1]
+        while len(self._turns) > _HELD_BACK:
+            moment, line = self._turns.pop(0)
             owner = ("heard", str(next(self._keys)))
-            self._put(owner, _cut("\n".join(line for _, line in window), window[0][0]))
-            self._windows.append(owner)
-        while sum(len(self._owners[owner]) for owner in self._windows) > self._bounds.passages:
-            self._put(self._windows.pop(0), ())
+            self._put(owner, _cut(line, moment, document="heard", begins=self._heard_chars))
+            self._heard_chars += len(line) + 1
+            self._heard.append((moment, owner))
+        while sum(len(self._owners[owner]) for _, owner in self._heard) > self._bounds.passages:
+            self._put(self._heard.pop(0)[1], ())
 
     def unheard(self, moments: Collection[datetime]) -> None:
-        """Turns of this call, said at these moments, that are to be shown no more, as far as none is searched yet."""
+        """Turns of this call, said at these moments, that are to be shown no more."""
         self._turns = [turn for turn in self._turns if turn[0] not in moments]
+        for _, owner in [one for one in self._heard if one[0] in moments]:
+            self._put(owner, ())
+        self._heard = [one for one in self._heard if one[0] not in moments]
 
     # -- passages ------------------------------------------------------------------------------------------------
 
@@ -296,7 +303,7 @@ class Contents:
         if len(text) > _TAIL:
             text = text[text.find("\n", len(text) - _TAIL) + 1 :][-_TAIL:]
         kind: Kind = "chunk" if call.custom_id is not None or _STAMP.match(text) else "memory"
-        pieces = _cut(text, call.updated_at, kind)
+        pieces = _cut(text, call.updated_at, kind, document=call.id)
         if not self._forgotten_norms:
             return pieces
         return [piece for piece in pieces if piece.norm not in self._forgotten_norms]
@@ -318,7 +325,8 @@ class Contents:
             self._owners[owner] = tuple(named)
             self._passages |= named
             self._added |= {
-                key: Passage(key, passage.text, passage.kind, passage.at) for key, passage in named.items()
+                key: Piece(held.text, held.kind, held.at, held.place, held.before, key)
+                for key, held in named.items()
             }
 
     def _shown(self, lines: Iterable[str]) -> tuple[str, ...]:
@@ -332,9 +340,18 @@ def _age(memory: StoredMemory) -> float:
     return -memory.updated_at.timestamp() if memory.updated_at is not None else 0.0
 
 
-def _cut(text: str, at: datetime | None, kind: Kind = "chunk") -> list[Held]:
-    pieces = (text[begin:end] for begin, end in windows(text))
-    return [Held(piece.strip(), kind, _said_at(piece) or at) for piece in pieces]
+def _cut(
+    text: str, at: datetime | None, kind: Kind = "chunk", *, document: str, begins: int = 0
+) -> list[Held]:
+    """Pieces of a stored text, or of the part of one that begins at this character."""
+    pieces: list[Held] = []
+    before = ""
+    for start, stop in turns(text):
+        piece = text[start:stop].strip()
+        place = Place(document, begins + start, begins + stop)
+        pieces.append(Held(piece, kind, _said_at(piece) or at, place=place, before=before))
+        before = piece
+    return pieces
 
 
 def _said_at(text: str) -> datetime | None:

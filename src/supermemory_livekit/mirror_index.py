@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar
@@ -14,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .background import Background
-from .retrieval import Embedder, Index, Passage, Ranked
+from .retrieval import Embedder, Index, Kind, Passage, Place, Ranked, in_context
 from .telemetry import describe, logger
 
-__all__ = ["MirrorIndex", "VectorCache"]
+__all__ = ["MirrorIndex", "Piece", "VectorCache"]
 
 T = TypeVar("T")
 
@@ -26,6 +27,25 @@ _SLICE = 64
 
 _STRAGGLERS = 0.02
 """Share of the facts that may wait for their vectors while searches count as semantic."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A text to be found, as a passage of the index and as it is embedded."""
+
+    text: str
+    kind: Kind
+    at: datetime | None
+    place: Place | None
+    before: str
+    """The piece before it in the same text."""
+    key: str
+
+    def passage(self) -> Passage:
+        return Passage(self.key, self.text, self.kind, self.at, place=self.place)
+
+    def embedded(self) -> str:
+        return in_context(self.text, self.before)
 
 
 class VectorCache(Protocol):
@@ -51,9 +71,9 @@ class MirrorIndex:
         self._embedder: Embedder | None = None
         self._loaded = False
         self._index = Index(self._similarity)
-        self._coming: list[dict[str, Passage]] = []
+        self._coming: list[dict[str, Piece]] = []
         """Passages that are to be added, by key."""
-        self._waiting: dict[str, Passage] = {}
+        self._waiting: dict[str, Piece] = {}
         """Passages without a vector, by key."""
         self._facts: set[str] = set()
         """Keys of the passages that are no call text."""
@@ -77,7 +97,7 @@ class MirrorIndex:
         """Load the model, in the background."""
         self._embed_what_waits()
 
-    async def add(self, passages: Sequence[Passage]) -> None:
+    async def add(self, passages: Sequence[Piece]) -> None:
         """Add passages. Returns when they can be found by their words."""
         left = {passage.key: passage for passage in passages}
         self._coming.append(left)
@@ -89,7 +109,7 @@ class MirrorIndex:
             self._coming.remove(left)
         self._embed_what_waits()
 
-    def add_soon(self, passages: Sequence[Passage]) -> None:
+    def add_soon(self, passages: Sequence[Piece]) -> None:
         """Add a few passages; a search that is asked for later finds them."""
         if not self._closed.is_set():
             self._ordered.submit(self._added(passages))
@@ -132,11 +152,11 @@ class MirrorIndex:
     async def _in_order(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._ordered, work)
 
-    def _added(self, passages: Sequence[Passage]) -> Callable[[], None]:
+    def _added(self, passages: Sequence[Piece]) -> Callable[[], None]:
         index = self._index
         self._facts.update(passage.key for passage in passages if passage.kind == "memory")
         self._waiting.update({passage.key: passage for passage in passages})
-        return lambda: index.add(passages)
+        return lambda: index.add(piece.passage() for piece in passages)
 
     def _discard(self, keys: Sequence[str]) -> None:
         for key in keys:
@@ -175,9 +195,9 @@ class MirrorIndex:
                 for passage in part:
                     self._waiting.pop(passage.key, None)
 
-    def _vectors(self, embedder: Embedder, passages: Sequence[Passage]) -> list[NDArray[np.float32] | None]:
+    def _vectors(self, embedder: Embedder, passages: Sequence[Piece]) -> list[NDArray[np.float32] | None]:
         """One per passage. No text goes back with them: asyncio shows results in its debug log."""
-        texts = [passage.text for passage in passages]
+        texts = [piece.embedded() for piece in passages]
         cached = self._cache.get(embedder.model_id, texts) if self._cache is not None else {}
         known = {text: vector for text, vector in cached.items() if vector.size == embedder.dimensions}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -188,7 +208,7 @@ class MirrorIndex:
             known = {**known, **new}
         return [known.get(text) for text in texts]
 
-    def _set(self, passages: Sequence[Passage], rows: Sequence[NDArray[np.float32] | None]) -> None:
+    def _set(self, passages: Sequence[Piece], rows: Sequence[NDArray[np.float32] | None]) -> None:
         for passage, row in zip(passages, rows, strict=True):
             if row is not None:
                 self._index.set_vector(passage.key, row)

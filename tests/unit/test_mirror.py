@@ -371,8 +371,37 @@ async def test_a_very_long_call_keeps_its_end() -> None:
             mirror.heard("caller", f"turn{n}")
         mirror.heard("caller", "word " * 3_000)
         assert len(mirror) <= 10
-        assert await found(mirror, "turn380")
+        assert await found(mirror, "turn390")
         assert not await found(mirror, "turn1")
+
+
+async def test_neighbouring_turns_that_are_found_are_one_hit_in_the_order_in_which_they_were_said() -> None:
+    """Issue: the same retrieval as the embedded service's, whose hits are stretches of a call."""
+    store = ScriptedStore()
+    lines = [
+        "[2026-11-01T10:00:00.000Z] Agent: Which instrument does your sister play?",
+        "[2026-11-01T10:00:05.000Z] Caller: My sister plays the viola in an orchestra.",
+        "[2026-11-01T10:00:09.000Z] Agent: How nice.",
+        "[2026-11-01T10:01:00.000Z] Caller: I have to change my appointment.",
+    ]
+    await store.append(TAG, "lk-1", "\n".join(lines), dreaming="instant", at=NOW, timeout=1)
+    async with opened(store) as mirror:
+        await until(lambda: mirror.complete)
+        hits = await mirror.search("Which instrument does my sister play?", limit=5, threshold=0.1)
+    assert "\n".join(lines[:2]) in hits[0].text
+    assert sum("viola" in hit.text for hit in hits) == 1
+
+
+async def test_a_turn_of_this_call_that_is_taken_back_is_not_found() -> None:
+    """Issue: a turn that only manages memory must not bring the fact back, however long ago it was."""
+    async with opened(ScriptedStore()) as mirror:
+        await until(lambda: mirror.complete)
+        for n in range(20):
+            mirror.heard("caller", f"turn{n}", NOW + timedelta(seconds=n))
+        assert await found(mirror, "turn3")
+        mirror.unheard([NOW + timedelta(seconds=3)])
+        assert not await found(mirror, "turn3")
+        assert await found(mirror, "turn4")
 
 
 # -- refreshing

@@ -239,7 +239,8 @@ class Index:
             return np.ones(len(self._times), dtype=np.float32)
         days = np.maximum(newest - self._times, 0) / 86_400
         most = np.where(self._conversations.is_turn[:-1], _AGEING_OF_TURNS, _AGEING)
-        return (1 - most * (1 - np.exp(-days / _AGEING_DAYS))).astype(np.float32)
+        left: NDArray[np.float32] = (1 - most * (1 - np.exp(-days / _AGEING_DAYS))).astype(np.float32)
+        return left
 
     def _put(self, passage: Passage) -> None:
         if not self._free:
