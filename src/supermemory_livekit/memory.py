@@ -188,7 +188,7 @@ class SupermemoryLiveKit(EventSource):
             kept_out=self._keep_out,
             observer=observer,
         )
-        self._record_tools = record_tools(self._consent) if self._params.off_the_record_tools else []
+        self._record_tools = record_tools(self._caller_goes) if self._params.off_the_record_tools else []
         self._erasure = CallErasure(
             gate=gate,
             capture=self._capture,
@@ -381,10 +381,20 @@ class SupermemoryLiveKit(EventSource):
         agent, session = self._line.agent()
         reports_late = agent is not None and realtime.is_realtime(agent, session)
         turns = self._memory_talk.succeeds(words_may_come=reports_late)
+        return self._withdraw(turns) > 0
+
+    def _caller_goes(self, off: bool) -> None:
+        """The caller went off the record, or on it again."""
+        self._consent.caller_goes(off=off)
+        if off:
+            self._withdraw(self._memory_talk.taken_back())
+
+    def _withdraw(self, turns: Sequence[Said]) -> int:
+        """Take these back from wherever they are, as far as they are not sent. Returns how many that were."""
         withdrawn = self._intake.withdraw(turns)
         withdrawn += self._capture.withdraw({said.order for said in turns if said.order is not None})
         self._recall.unheard({said.at for said in turns})
-        return withdrawn > 0
+        return withdrawn
 
     def _refusal(self, operation: Operation) -> str | None:
         """Why a tool may not be used now."""

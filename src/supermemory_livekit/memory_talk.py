@@ -51,6 +51,11 @@ class MemoryTalk:
         """This turn of the exchange was taken."""
         self._turns.append(said)
 
+    def taken_back(self) -> list[Said]:
+        """The turns so far are to be withdrawn."""
+        turns, self._turns = self._turns, []
+        return turns
+
     def tries(self) -> None:
         """Something is about to be forgotten."""
         self._tried = True
@@ -60,7 +65,7 @@ class MemoryTalk:
 
         `words_may_come`: whether the model may act on words of the caller before they are reported.
         """
-        turns, self._turns = self._turns, []
+        turns = self.taken_back()
         self._words_to_come = words_may_come and all(said.role != "caller" for said in turns)
         self._forgotten = True
         self._tried = self._carried = False

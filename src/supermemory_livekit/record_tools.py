@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from livekit.agents import llm
+from collections.abc import Callable
 
-from .consent import Consent
+from livekit.agents import llm
 
 __all__ = ["record_tools"]
 
 
-def record_tools(consent: Consent) -> list[llm.Tool | llm.Toolset]:
-    """The two tools, for the caller whose consent this is."""
+def record_tools(goes: Callable[[bool], None]) -> list[llm.Tool | llm.Toolset]:
+    """The two tools; `goes` is called with True when the caller goes off the record, with False when they come back."""
 
     @llm.function_tool
     async def go_off_the_record() -> str:
         """Stop storing and looking up what is said, when the caller asks for it: "off the record", "do not write this
         down", "please do not keep this". What they say from now on, and in this turn, is not kept.
         """
-        consent.caller_goes(off=True)
+        goes(True)
         return "Off the record: from now on nothing is stored or looked up, until the caller wants it again."
 
     @llm.function_tool
     async def go_on_the_record() -> str:
         """Store and look up what is said again, when the caller who went off the record asks for it."""
-        consent.caller_goes(off=False)
+        goes(False)
         return "On the record again: what is said from now on is stored."
 
     return [go_off_the_record, go_on_the_record]

@@ -1,0 +1,296 @@
+"""Whose memory it is when nobody is named, somebody else takes the line, or several people share a room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from livekit.agents import AgentSession, ChatContext
+
+from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit.testing import ScriptedLLM, ScriptedStore, ToolCall
+from tests.support.jobs import job
+from tests.support.sessions import say, started
+
+ATTRIBUTE = "supermemory_container_tag"
+
+
+@dataclass
+class Permissions:
+    can_update_metadata: bool = False
+
+
+@dataclass
+class Person:
+    """Stands for a participant of a room; there is no LiveKit server here."""
+
+    identity: str
+    attributes: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+    permissions: Permissions = field(default_factory=Permissions)
+
+
+class Line:
+    """Who is linked to the sessions. RoomIO needs a room on a server; what is asked of it here is who is linked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, person: Person) -> None:
+        self.linked_participant = person
+        monkeypatch.setattr(AgentSession, "room_io", property(lambda session: self))
+
+
+def memory_over(store: ScriptedStore, **params: Any) -> SupermemoryLiveKit:
+    return SupermemoryLiveKit.from_store(store, session_id="room-1", params=InputParams(**params))
+
+
+def agent_over(memory: SupermemoryLiveKit) -> SupermemoryAgent:
+    return SupermemoryAgent(memory, instructions="Be kind.")
+
+
+def model() -> ScriptedLLM:
+    return ScriptedLLM(lambda context, tools: "Yes.")
+
+
+def documents(store: ScriptedStore) -> dict[str, str]:
+    """What is stored, by container tag."""
+    return {tag: text for (tag, _), text in store.documents.items()}
+
+
+# -- nobody
+
+
+@pytest.mark.parametrize("identity", ["", "sip_anonymous", "+266696687"])
+async def test_of_a_caller_who_is_nobody_nothing_is_stored_or_recalled(
+    identity: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Issue: callers who are nobody, no recall and no write unless asked for."""
+    caplog.set_level(logging.INFO)
+    store = ScriptedStore()
+    memory = memory_over(store)
+    memory.bind(participant=Person(identity))
+    assert memory.container_tag is None
+    async with started(agent_over(memory), llm=model()) as session:
+        memory.attach(session)
+        assert await memory.preload(ChatContext()) is False
+        await say(session, "It is me.")
+        assert "NOT saved: it is not known who the caller is" in await memory.remember("Likes tea.")
+    await memory.aclose()
+    assert store.calls == []
+    assert memory.stats.turns_withheld == 2
+    assert [record.levelno for record in caplog.records if record.name == "supermemory_livekit"] == [
+        logging.INFO
+    ]
+
+
+async def test_a_caller_who_is_nobody_has_a_memory_of_the_call_when_asked_for() -> None:
+    """Decision 19: no two anonymous callers share one."""
+    store = ScriptedStore()
+    tags: list[str | None] = []
+    for room in ("room-1", "room-2"):
+        memory = SupermemoryLiveKit.from_store(store, session_id=room, params=InputParams(anonymous="call"))
+        memory.bind(participant=Person("anonymous"))
+        tags.append(memory.container_tag)
+        async with started(agent_over(memory), llm=model()) as session:
+            memory.attach(session)
+            await say(session, f"It is me in {room}.")
+        await memory.aclose()
+    assert len(set(tags)) == 2
+    assert set(documents(store)) == set(tags)
+
+
+async def test_what_nobody_said_is_not_stored_under_the_one_who_is_named_later() -> None:
+    """Decision 19: who says who they are later may be another person."""
+    store = ScriptedStore()
+    memory = memory_over(store)
+    async with started(agent_over(memory), llm=model()) as session:
+        memory.attach(session)
+        await say(session, "Before any bind.")
+        memory.bind(participant=Person("anonymous"))
+        await say(session, "A voice.")
+        memory.bind(container_tag="ana", session_id="room-1")
+        await say(session, "I am Ana.")
+    await memory.aclose()
+    assert "I am Ana." in documents(store)["ana"]
+    assert "A voice." not in documents(store)["ana"]
+    assert "Before any bind." not in documents(store)["ana"]
+
+
+async def test_an_attribute_that_arrives_names_a_caller_who_was_nobody() -> None:
+    """Case S5: never bound to the fallback for the whole call."""
+    with job() as running:
+        memory = memory_over(ScriptedStore())
+        person = Person("anonymous")
+        memory.bind(participant=person)
+        person.attributes[ATTRIBUTE] = "user_1"
+        running.context.room.emit("participant_attributes_changed", {ATTRIBUTE: "user_1"}, person)
+        assert memory.container_tag == "user_1"
+
+
+# -- attributes
+
+
+async def test_an_attribute_that_the_caller_may_change_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """Issue: attributes a caller can change themselves are refused with a warning."""
+    memory = memory_over(ScriptedStore())
+    memory.bind(participant=Person("ana", {ATTRIBUTE: "ben"}, Permissions(can_update_metadata=True)))
+    assert memory.container_tag == "ana"
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "canUpdateOwnMetadata" in warnings[0]
+    assert "not used" in warnings[0]
+    assert "ben" not in warnings[0]
+
+
+# -- another participant on the line
+
+
+async def test_the_tools_tell_another_participant_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue: a linked participant who changes is never stored or recalled under the first one's tag."""
+    store = ScriptedStore().finds("ana", "Has a boat.")
+    memory = memory_over(store)
+    memory.bind(participant=Person("ana"))
+    line = Line(monkeypatch, Person("ana"))
+    calls = [
+        ToolCall("search_memories", {"query": "boat"}),
+        ToolCall("remember", {"memory": "Hates tea."}),
+        ToolCall("forget", {"memory_text": "Has a boat."}),
+    ]
+
+    def reply(context: ChatContext, tools: list[Any]) -> Any:
+        if context.items[-1].type == "function_call_output":
+            return str(context.items[-1].output)
+        return calls.pop(0)
+
+    async with started(agent_over(memory), llm=ScriptedLLM(reply)) as session:
+        memory.attach(session)
+        assert "Has a boat." in await say(session, "Do I have a boat?")
+        await asyncio.sleep(1)
+        line.linked_participant = Person("ben")
+        asked = len(store.calls)
+        for words in ("I hate tea.", "Forget the boat."):
+            assert "another person is on the line" in await say(session, words)
+        assert len(store.calls) == asked
+    await memory.aclose()
+
+
+async def test_another_participant_is_bound_by_rule_when_the_memory_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Issue: follow=True rebinds by rule; decision 19: and back to the scope that was bound first."""
+    store = ScriptedStore().knows("user_1", "Lives in Lisbon.").knows("user_2", "Lives in Graz.")
+    memory = memory_over(store, follow=True)
+    memory.bind(container_tag="user_1", session_id="room-1")
+    line = Line(monkeypatch, Person("ana"))
+    llm = model()
+    async with started(agent_over(memory), llm=llm) as session:
+        memory.attach(session)
+        await say(session, "Ana speaks.")
+        assert "Lisbon" in llm.last.text
+        line.linked_participant = Person("ben", {ATTRIBUTE: "user_2"})
+        await say(session, "Ben speaks.")
+        assert "Graz" in llm.last.text
+        assert "Lisbon" not in llm.last.text
+        line.linked_participant = Person("anonymous")
+        await say(session, "Nobody speaks.")
+        assert "Graz" not in llm.last.text
+        line.linked_participant = Person("ana")
+        await say(session, "Ana again.")
+        assert "Lisbon" in llm.last.text
+        assert "Graz" not in llm.last.text
+    await memory.aclose()
+    stored = documents(store)
+    assert set(stored) == {"user_1", "user_2"}
+    assert "Ana speaks." in stored["user_1"]
+    assert "Ana again." in stored["user_1"]
+    assert "Ben speaks." in stored["user_2"]
+    assert "Ben" not in stored["user_1"]
+    assert "Ana" not in stored["user_2"]
+    assert "Nobody" not in "".join(stored.values())
+
+
+async def test_who_takes_the_line_has_not_consented(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decision 19: consent is a caller's, and following asks nobody."""
+    store = ScriptedStore()
+    memory = memory_over(store, follow=True, capture="consent")
+    memory.bind(participant=Person("ana"))
+    memory.consent(True)
+    line = Line(monkeypatch, Person("ana"))
+    async with started(agent_over(memory), llm=model()) as session:
+        memory.attach(session)
+        await say(session, "Ana speaks.")
+        line.linked_participant = Person("ben")
+        await say(session, "Ben speaks.")
+    await memory.aclose()
+    assert set(documents(store)) == {"ana"}
+    assert "Ben" not in documents(store)["ana"]
+
+
+# -- several people in one room
+
+
+class Closing(ScriptedStore):
+    """Counts how often it is closed."""
+
+    closings = 0
+
+    async def aclose(self) -> None:
+        self.closings += 1
+        await super().aclose()
+
+
+async def test_people_in_one_room_have_a_memory_each_over_one_connection() -> None:
+    """Issue: several people in one room, one memory per person, by participant."""
+    store = Closing()
+    store.knows("ana", "Lives in Lisbon.").knows("ben", "Lives in Graz.")
+    first = memory_over(store)
+    people = [Person("ana"), Person("ben")]
+    memories = [first.for_participant(person) for person in people]
+    assert [first.for_participant(person) for person in people] == memories
+    assert [memory.container_tag for memory in memories] == ["ana", "ben"]
+    assert {memory.session_id for memory in memories} == {"room-1"}
+    models = [model(), model()]
+    sessions = [started(agent_over(memory), llm=llm) for memory, llm in zip(memories, models, strict=True)]
+    async with sessions[0] as of_ana, sessions[1] as of_ben:
+        memories[0].attach(of_ana)
+        memories[1].attach(of_ben)
+        await asyncio.gather(say(of_ana, "Ana speaks."), say(of_ben, "Ben speaks."))
+        assert "Lisbon" in models[0].last.text
+        assert "Graz" not in models[0].last.text
+    await memories[0].aclose()
+    await memories[0].aclose()
+    assert store.closings == 0
+    await first.aclose()
+    assert store.closings == 1
+    assert len({custom_id for _, custom_id in store.documents}) == 2
+    stored = documents(store)
+    assert ("Ana speaks." in stored["ana"], "Ben speaks." in stored["ben"]) == (True, True)
+    assert ("Ben" in stored["ana"], "Ana" in stored["ben"]) == (False, False)
+
+
+async def test_the_memories_of_a_room_are_stored_when_its_job_shuts_down() -> None:
+    """Specification: what is left is stored when the session closes; here the one that made them was never used."""
+    store = Closing()
+    with job() as running:
+        first = memory_over(store)
+        ana = first.for_participant(Person("ana"))
+        async with started(agent_over(ana), llm=model()) as session:
+            ana.attach(session)
+            await say(session, "Ana speaks.")
+            await running.end(session)
+    assert "Ana speaks." in documents(store)["ana"]
+    assert store.closings == 1
+
+
+async def test_mocks_in_place_of_a_linked_participant_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case S11: console and simulated jobs give mocks."""
+    store = ScriptedStore()
+    memory = memory_over(store, follow=True)
+    memory.bind(participant=Person("ana"))
+    Line(monkeypatch, MagicMock())
+    async with started(agent_over(memory), llm=model()) as session:
+        memory.attach(session)
+        await say(session, "Ana speaks.")
+    await memory.aclose()
+    assert set(documents(store)) == {"ana"}
