@@ -270,7 +270,7 @@ async def test_people_in_one_room_have_a_memory_each_over_one_connection() -> No
 
 
 async def test_the_memories_of_a_room_are_stored_when_its_job_shuts_down() -> None:
-    """Specification: what is left is stored when the session closes; here the one that made them was never used."""
+    """Design 5.6: the end of the job is the end of each of them; the one that made them was never used itself."""
     store = Closing()
     with job() as running:
         first = memory_over(store)
