@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 from .errors import (
     AccessDenied,
+    APIMismatch,
     CallerErased,
     ConfigurationError,
     Conflict,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .memory import SupermemoryLiveKit
 
 __all__ = [
+    "APIMismatch",
     "AccessDenied",
     "CallerErased",
     "ConfigurationError",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .embedding_cache import EmbeddingCache
 from .erasure_marks import ErasureMarks
-from .errors import AccessDenied, Conflict, NotFound, PaymentRequired, ServiceError
+from .errors import AccessDenied, APIMismatch, Conflict, NotFound, PaymentRequired, ServiceError
 from .spool import erase_spooled
 from .store import MemoryPage, MemoryStore
 from .telemetry import describe
@@ -341,4 +341,5 @@ class _Eraser:
 
 def _lasts(error: Exception) -> bool:
     """Whether asking again is of no use."""
-    return isinstance(error, (AccessDenied, PaymentRequired)) or not isinstance(error, ServiceError)
+    lasting = (AccessDenied, APIMismatch, PaymentRequired)
+    return isinstance(error, lasting) or not isinstance(error, ServiceError)

@@ -10,6 +10,7 @@ SupermemoryLiveKitError
     ├── AccessDenied          401 or 403
     ├── NotFound              404
     ├── Conflict              409
+    ├── APIMismatch           404 from a server that does not speak the generation of the API that the SDK does
     ├── CallerErased          not sent: the caller was erased while the call was on the line
     └── RequestRejected       any other 4xx
 
@@ -21,6 +22,7 @@ may echo the request in an error body, so no body is ever copied into a message.
 from __future__ import annotations
 
 __all__ = [
+    "APIMismatch",
     "AccessDenied",
     "CallerErased",
     "ConfigurationError",
@@ -85,6 +87,10 @@ class AccessDenied(ServiceError):
 
 class NotFound(ServiceError):
     """HTTP 404: no such memory, document or route."""
+
+
+class APIMismatch(ServiceError):
+    """HTTP 404 for every route: the server does not speak the generation of the API that the installed SDK does."""
 
 
 class Conflict(ServiceError):

@@ -18,7 +18,15 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from .background import Background
-from .errors import AccessDenied, NotFound, PaymentRequired, RateLimited, RequestRejected, ServiceError
+from .errors import (
+    AccessDenied,
+    APIMismatch,
+    NotFound,
+    PaymentRequired,
+    RateLimited,
+    RequestRejected,
+    ServiceError,
+)
 from .last_call import Tail
 from .mirror_contents import Bounds, Contents, Held
 from .mirror_index import MirrorIndex, VectorCache
@@ -61,7 +69,7 @@ _QUERY_CHARS = 4_000
 _SPARE = 20
 """Hits asked for besides, since some may be duplicates or gone."""
 
-_REFUSALS = (AccessDenied, PaymentRequired, NotFound, RequestRejected)
+_REFUSALS = (AccessDenied, APIMismatch, PaymentRequired, NotFound, RequestRejected)
 
 
 def _utc_now() -> datetime:

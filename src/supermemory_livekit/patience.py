@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .errors import AccessDenied, PaymentRequired, ServiceError, ServiceTimeout
+from .errors import AccessDenied, APIMismatch, PaymentRequired, ServiceError, ServiceTimeout
 from .observer import BreakerOf, Observer
 
 __all__ = ["Patience"]
@@ -45,7 +45,7 @@ class Patience:
 
     def failed(self, error: ServiceError) -> None:
         self._failures += 1
-        refused = isinstance(error, (AccessDenied, PaymentRequired, ServiceTimeout))
+        refused = isinstance(error, (AccessDenied, APIMismatch, PaymentRequired, ServiceTimeout))
         if refused or self._failures >= FAILURES_UNTIL_STOP:
             self._stop(error)
         self._outage.failed(error, self._consequence)
@@ -62,7 +62,8 @@ class Patience:
 
         Once, until this kind answers: where it alone is down, every turn would wait for it again.
         """
-        if self.waits or self._revived or isinstance(self._stopped_by, (AccessDenied, PaymentRequired)):
+        lasting = isinstance(self._stopped_by, (AccessDenied, APIMismatch, PaymentRequired))
+        if self.waits or self._revived or lasting:
             return
         self._revived = True
         self._failures = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from typing import Any
 
 import httpx
 from supermemory import AsyncSupermemory
@@ -24,6 +25,18 @@ _LIMITS = httpx.Limits(max_connections=20, max_keepalive_connections=10, keepali
 """httpx drops idle connections after 5 s, less than a turn takes: each recall would shake hands anew."""
 _PLACEHOLDER_KEY = "no-key"
 """The SDK insists on a key. A self-hosted service may run without one and ignores this."""
+
+
+class _Client(AsyncSupermemory):
+    """Closes the HTTP client that was made for it; the SDK 5.x leaves open whatever it was given."""
+
+    def __init__(self, *, http_client: httpx.AsyncClient, **options: Any) -> None:
+        super().__init__(http_client=http_client, **options)
+        self._made_for_it = http_client
+
+    async def close(self) -> None:
+        await super().close()
+        await self._made_for_it.aclose()
 
 
 def make_client(api_key: str | None = None, base_url: str | None = None) -> AsyncSupermemory:
@@ -117,7 +130,7 @@ def _embedded(path: str | None) -> AsyncSupermemory:
 
 
 def _client(key: str, base_url: str, http_client: httpx.AsyncClient) -> AsyncSupermemory:
-    return AsyncSupermemory(
+    return _Client(
         api_key=key,
         base_url=base_url,
         http_client=http_client,

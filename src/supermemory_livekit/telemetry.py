@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .errors import AccessDenied, PaymentRequired, ServiceError
+from .errors import AccessDenied, APIMismatch, PaymentRequired, ServiceError
 
 __all__ = ["OutageLog", "Stats", "describe", "logger"]
 
@@ -74,7 +74,11 @@ class OutageLog:
             logger.debug("%s still fails: %s", self._what, describe(error))
             return
         self._down = True
-        level = logging.ERROR if isinstance(error, (AccessDenied, PaymentRequired)) else logging.WARNING
+        level = (
+            logging.ERROR
+            if isinstance(error, (AccessDenied, APIMismatch, PaymentRequired))
+            else logging.WARNING
+        )
         logger.log(level, "%s fails: %s; %s%s", self._what, describe(error), consequence, _advice(error))
         self._began(error)
 

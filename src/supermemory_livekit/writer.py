@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from .errors import (
     AccessDenied,
+    APIMismatch,
     Conflict,
     PaymentRequired,
     RateLimited,
@@ -170,7 +171,7 @@ class CallWrites:
 
 
 def needs_a_person(error: Exception) -> bool:
-    return isinstance(error, (AccessDenied, PaymentRequired))
+    return isinstance(error, (AccessDenied, APIMismatch, PaymentRequired))
 
 
 class DocumentWriter:

@@ -23,7 +23,7 @@ __all__ = ["KEY", "WRITES", "Call", "World", "agent_over", "echo", "spoken", "ti
 KEY = "sm-secret-key-4711"
 
 EVERYTHING = "*"
-WRITES = ("POST /v3/documents", "DELETE *")
+WRITES = ("POST /v3/documents", "POST /ns/*/document", "DELETE *")
 """What changes the service. Reading a document back is no write."""
 
 
@@ -112,7 +112,9 @@ def check_request(request: WireRequest) -> None:
     """Case P8: one tag, one string. Only lists have no other form than the plural in the API."""
     where = f"{request.method} {request.path}"
     assert httpx.URL(request.url).host == "memory.test"
-    if where in ("POST /v3/documents/list", "POST /v4/memories/list"):
+    if request.path.startswith("/ns/"):  # the generation that names the caller in the address
+        assert not {"containerTag", "containerTags"} & set(request.body or {})
+    elif where in ("POST /v3/documents/list", "POST /v4/memories/list"):
         assert len(request.body["containerTags"]) == 1
     elif where == "DELETE /v3/documents/bulk":
         assert list(request.body) == ["ids"]  # which were listed under one tag

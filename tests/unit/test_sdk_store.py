@@ -664,9 +664,9 @@ def test_a_client_without_a_needed_method_is_refused_at_once(missing: str) -> No
 
 
 def test_a_client_of_another_generation_is_refused_at_once() -> None:
-    """Case P7: the 5.x line has the same method names and other arguments."""
+    """Case P7: the same method names with other arguments."""
 
-    async def add(namespace: str, *, content: str, id: str = "") -> object:  # noqa: A002
+    async def add(content: str, *, user: str, id: str = "") -> object:  # noqa: A002
         return {}
 
     client = Parts(
