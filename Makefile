@@ -20,7 +20,7 @@ SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-redact bench-retrieval soak clean
+.PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-redact bench-dashboard bench-retrieval soak clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -96,6 +96,9 @@ bench-mirror: $(READY) ## How fast a caller's memory is here, and searched here
 # In real time, for some six minutes: run it on a machine that does nothing else.
 bench-reply: $(READY) ## What memory costs a reply, in calls in real time, beside other ways; ARGS=--quick
 	@$(BIN)/python bench/reply.py $(ARGS)
+
+bench-dashboard: $(READY) ## A picture of the Grafana dashboard, from calls in real time; needs prometheus; four minutes
+	@$(BIN)/python bench/dashboard.py $(ARGS)
 
 bench-facts: $(READY) ## How well facts are drawn from calls
 	@$(BIN)/python bench/facts.py $(ARGS)
