@@ -189,8 +189,7 @@ class Capture:
         """
         dropped = 0
         for writer in self._writers.values():
-            writer.stop()
-            dropped += self._drop_for_good(writer.scope, writer.drop_all())
+            dropped += self._drop_for_good(writer.scope, writer.discard())
         return dropped + self.discard_unbound()
 
     def discard_unbound(self) -> int:

@@ -271,6 +271,13 @@ class DocumentWriter:
         self._due = False
         return dropped
 
+    def discard(self) -> list[Turn]:
+        """Give up everything at once, a request under way too. What is added from now on is written as ever."""
+        self.stop()
+        # Else what comes next would wait for a task that is about to end.
+        self._task = None
+        return self.drop_all()
+
     def wake(self) -> None:
         """Write what waits now, unless a pause after a failure runs."""
         self._due = True

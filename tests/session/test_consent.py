@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from livekit.agents import ChatContext, llm
 
-from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.store import Hit
-from supermemory_livekit.testing import ScriptedLLM, ScriptedStore, ToolCall
+from supermemory_livekit.testing import Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall
 from supermemory_livekit.testing.llm import SeenContext
 from tests.support.sessions import say, started
 
@@ -109,6 +109,21 @@ async def test_a_caller_who_takes_consent_back_is_stored_and_recalled_no_more() 
     await memory.aclose()
     assert "This is stored." in stored(store)
     assert "This is not stored." not in everything_sent(store)
+
+
+async def test_what_waits_to_be_stored_goes_when_consent_is_taken_back() -> None:
+    """Decision 19: stop, and discard."""
+    store = ScriptedStore().always("append", Fail(ServiceUnavailable("append answered 503", status=503)))
+    memory = memory_over(store)
+    async with started(agent_over(memory), llm=ScriptedLLM(lambda context, tools: "Yes.")) as session:
+        memory.attach(session)
+        await say(session, "This waits.")
+        await asyncio.sleep(5)
+        memory.consent(False)
+        store.always("append", None)
+    await memory.aclose()
+    assert store.documents == {}
+    assert memory.stats.turns_dropped == 2
 
 
 async def test_another_caller_in_the_same_call_is_asked_anew() -> None:
@@ -272,6 +287,26 @@ async def test_a_reply_waits_for_the_redactor_no_longer_than_for_recall() -> Non
         await asyncio.sleep(10)
     await memory.aclose()
     assert "Where do I live?" in stored(store)
+
+
+async def test_what_the_redactor_took_of_the_time_recall_does_not_get() -> None:
+    """Decision 19, Design 4.4: one budget for both."""
+
+    async def redact(text: str) -> str:
+        await asyncio.sleep(0.8)
+        return text
+
+    store = ScriptedStore().always("search", Hang())
+    memory = memory_over(store, redact=redact, recall_timeout=1.0, mirror=False)
+    loop = asyncio.get_running_loop()
+    async with started(agent_over(memory), llm=ScriptedLLM(lambda context, tools: "Yes.")) as session:
+        memory.attach(session)
+        await memory.preload(ChatContext())
+        began = loop.time()
+        await say(session, "Where do I live?")
+        assert loop.time() - began < 1.1
+        assert len(store.called("search")) == 1
+    await memory.aclose()
 
 
 # -- while something is forgotten

@@ -49,8 +49,9 @@ async def test_a_request_under_way_is_given_up_and_not_repeated(spooled: bool, t
     assert call.capture.discard() == 2
     call.exchange(2)
     await asyncio.sleep(1)
-    await call.capture.aclose(8)
     assert sent(store) == [["question 1", "answer 1"], ["question 2", "answer 2"]]
+    await call.capture.aclose(8)
+    assert stored(store) == [("caller", "question 2"), ("agent", "answer 2")]
     assert call.stats.turns_unwritten == 0
 
 

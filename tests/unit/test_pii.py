@@ -52,6 +52,7 @@ def test_numbers_and_addresses_that_name_a_person_are_replaced(
         "A table for 4 at 19:30 on 2026-05-12, for 2 hours.",
         "Order 4111 1111 1111 1112 is not a card: its check digit is wrong.",
         "Ana has 3 cats and pays 1250 a month.",
+        "The code is 536904399.",  # might be a social security number, as any nine digits might
     ],
 )
 def test_what_names_nobody_is_left_as_it_is(redact: PiiRedactor, text: str) -> None:
@@ -68,6 +69,8 @@ def test_nothing_is_asked_of_the_network(redact: PiiRedactor, monkeypatch: pytes
 
     monkeypatch.setattr(socket, "getaddrinfo", connect)
     monkeypatch.setattr(socket.socket, "connect", connect)
+    # It keeps what it fetched once in a cache of its own.
+    monkeypatch.setattr("tldextract.extract", connect)
     made = PiiRedactor(regions=["US"])
     assert made("ana@example.co.uk") == "[e-mail address]"
 
@@ -116,6 +119,9 @@ def test_an_analyzer_of_the_developers_own_is_asked_as_well() -> None:
     analyzer = AnalyzerEngine(registry=registry, nlp_engine=NoModel())
     redact = PiiRedactor(regions=["US"], analyzer=analyzer)
     assert redact("Ana Costa, 415 555 2671") == "[person], [phone number]"
+    firms = PatternRecognizer(supported_entity="FIRM_NAME", deny_list=["Costa and Sons"])
+    registry.add_recognizer(firms)
+    assert redact("It is Ana Costa and Sons.") in ("It is [person].", "It is [firm name].")
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
