@@ -294,6 +294,21 @@ async def test_ones_own_code_hears_of_recalls_and_of_what_is_stored(clock: Virtu
     assert not listener.of(Degraded)
 
 
+async def test_turns_that_were_stored_although_nobody_said_so_are_told_without_a_time() -> None:
+    """Design 4.4: a write with an unclear end is settled by reading the document back."""
+    store = knowing()
+    store.script("append", Fail(ServiceUnavailable("no answer", uncertain=True), committed=True))
+    memory = memory_over(store)
+    listener = Listener(memory)
+    async with started(agent_over(memory), llm=ScriptedLLM(yes)) as session:
+        memory.attach(session)
+        await say(session, "Hello there, it is me.")
+        await asyncio.sleep(10)
+    await memory.aclose()
+    assert listener.of(Stored) == [Stored("lk-room-1", 2, None)]
+    assert [event.what for event in listener.of(Restored)] == ["capture"]
+
+
 async def test_attempts_and_tool_follow_ups_of_a_message_are_one_event() -> None:
     """Design 4.2: each user message is recalled once."""
 
