@@ -12,6 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 WHEEL_VENV := .venv-wheel
 BENCH_VENV := .venv-bench
+VOICE_VENV := .venv-voice
 BENCH_STORES := chromadb lancedb mem0ai
 LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
 WHEEL_TESTS ?= tests/unit tests/session
@@ -20,7 +21,7 @@ SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 CODE := src tests examples bench .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-redact bench-dashboard bench-retrieval soak clean
+.PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-redact bench-dashboard bench-retrieval soak e2e-voice clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -113,5 +114,21 @@ bench-retrieval: $(READY) ## How well stored calls are found; DATA=folder of LoC
 soak: $(READY) ## Calls under faults and kills, then a count of every turn; ARGS="--seed 7 --no-spool"
 	@$(BIN)/python -m bench.soak $(ARGS)
 
+# The parts of a spoken call are in an environment of their own: nothing else needs them, and one is under the GPL.
+VOICE_PARTS := examples/spoken_call/requirements.txt
+
+$(VOICE_VENV)/.ready: pyproject.toml constraints.txt $(VOICE_PARTS)
+	@echo "Setting up $(VOICE_VENV), once"
+	@$(PYTHON) -m venv $(VOICE_VENV)
+	@$(VOICE_VENV)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints.txt --editable ".[local]" pytest pytest-asyncio pytest-timeout
+	@$(VOICE_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $(VOICE_PARTS) || \
+		echo "The parts of a spoken call cannot be installed here"
+	@touch $@
+
+# In real time, a minute or two. No part of `make test`.
+e2e-voice: $(VOICE_VENV)/.ready ## Calls with real audio: voice detection, recognition, barge-in, hang-up, no cloud
+	@$(VOICE_VENV)/bin/python -m tests.e2e_voice $(ARGS)
+
 clean: ## Remove what the targets have made
-	rm -rf $(VENV) $(WHEEL_VENV) $(BENCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf $(VENV) $(WHEEL_VENV) $(BENCH_VENV) $(VOICE_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov

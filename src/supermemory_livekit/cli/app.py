@@ -57,6 +57,13 @@ def demo(
         bool, typer.Option("--chat", help="Be the caller yourself: type, one line a turn.")
     ] = False,
     caller: Annotated[str, typer.Option(help="With --chat: who is calling.")] = "demo-caller",
+    voice: Annotated[
+        bool,
+        typer.Option(
+            "--voice",
+            help="Speak: real audio, kept as WAVs. Needs further packages, and names those that are missing.",
+        ),
+    ] = False,
     without_recall: Annotated[
         bool,
         typer.Option("--without-recall", help="Check of the demo itself: recall nothing. It must fail then."),
@@ -73,6 +80,10 @@ def demo(
         from .demo.chat import run_chat
 
         raise typer.Exit(asyncio.run(run_chat(caller=caller, path=path, verbose=verbose)))
+    if voice:
+        from .demo.voice import run_voice
+
+        raise typer.Exit(run_voice(seed=seed, path=path, verbose=verbose))
     from .demo.run import run_demo
 
     raise typer.Exit(run_demo(seed=seed, path=path, recall=not without_recall, verbose=verbose))

@@ -19,13 +19,13 @@ from supermemory_livekit.sdk_store import SDKStore
 from .observe import ObservedMemory, memory_lines
 from .output import Output
 
-__all__ = ["Call", "TurnResult", "calling", "stored_text"]
+__all__ = ["GREET", "INSTRUCTIONS", "Call", "TurnResult", "calling", "stored_text"]
 
-_INSTRUCTIONS = (
+INSTRUCTIONS = (
     "You answer the telephone of the restaurant Blue Door. You remember your callers: use what you know of them "
     "naturally. Keep answers short; they are spoken."
 )
-_GREET = "Greet the caller, by name if you know them."
+GREET = "Greet the caller, by name if you know them."
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Call:
 
     async def greet(self) -> str:
         """The agent speaks first. Returns its words."""
-        handle = self._session.generate_reply(instructions=_GREET)
+        handle = self._session.generate_reply(instructions=GREET)
         await handle.wait_for_playout()
         self._seen = len(self._memory.recalls)
         words = " ".join(_spoken(item) for item in handle.chat_items if _spoken(item))
@@ -100,9 +100,9 @@ async def calling(
         output.note(f"preloaded before the first word: {counted(len(lines), 'line')}")
         output.lines(lines)
     agent = (
-        SupermemoryAgent(memory, instructions=_INSTRUCTIONS, chat_ctx=chat_ctx)
+        SupermemoryAgent(memory, instructions=INSTRUCTIONS, chat_ctx=chat_ctx)
         if recall
-        else Agent(instructions=_INSTRUCTIONS, tools=memory.tools())
+        else Agent(instructions=INSTRUCTIONS, tools=memory.tools())
     )
     session = AgentSession[None](llm=model, max_tool_steps=4)
     memory.attach(session)

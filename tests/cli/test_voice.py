@@ -1,0 +1,56 @@
+"""`demo --voice` where its parts are absent. Where they are there, it is the business of `make e2e-voice`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supermemory_livekit.cli.demo.spoken.parts import PARTS, Part, how_to_install
+
+from .support import environment
+
+_WITHOUT = """
+import sys
+from importlib import util
+found = util.find_spec
+util.find_spec = lambda name, package=None: None if name in {absent!r} else found(name, package)
+from supermemory_livekit.cli import main
+main()
+"""
+
+
+def test_without_its_parts_it_names_them_and_the_command_that_installs_them(tmp_path: Path) -> None:
+    """Issue: where parts are absent the lane says so."""
+    absent = {part.module for part in PARTS if part.module in ("piper", "faster_whisper")}
+    assert len(absent) == 2
+    result = subprocess.run(
+        [sys.executable, "-c", _WITHOUT.format(absent=absent), "demo", "--voice"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert result.returncode == 2
+    assert "  faster-whisper==1.2.1: offline speech recognition\n" in result.stdout
+    assert 'pip install "faster-whisper==1.2.1"' in result.stdout
+    assert '"piper-tts==1.8.0"' in result.stdout
+    assert result.stderr == ""
+
+
+def test_the_names_for_pip_are_those_of_the_example() -> None:
+    """What the demo tells people to install is what the lane runs on."""
+    pinned = Path("examples/spoken_call/requirements.in").read_text("utf-8").splitlines()
+    wanted = {part.distribution for part in PARTS if not part.distribution.startswith("livekit")}
+    assert {line for line in pinned if line and not line.startswith("#")} == wanted
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.module)
+def test_one_missing_part_is_named_alone(part: Part) -> None:
+    """Somebody who has the others is not sent to install them again."""
+    text = how_to_install([part])
+    assert part.distribution in text
+    assert not any(other.distribution in text for other in PARTS if other is not part)
