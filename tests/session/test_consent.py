@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from livekit.agents import ChatContext, llm
+from livekit.agents import AgentSession, ChatContext, UserInputTranscribedEvent, llm
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.store import Hit
@@ -199,6 +199,39 @@ async def test_the_tools_are_offered_only_when_they_are_asked_for() -> None:
         for wanted in (False, True)
     }
     assert offered[True] - offered[False] == {"go_off_the_record", "go_on_the_record"}
+
+
+def hears(session: AgentSession[None], words: str) -> None:
+    """What LiveKit reports while the caller is still speaking."""
+    session.emit("user_input_transcribed", UserInputTranscribedEvent(transcript=words, is_final=False))
+
+
+async def test_a_turn_that_began_off_the_record_is_not_kept_when_it_ends_on_it() -> None:
+    """Decision 19: off the record goes by words, not by moments."""
+    store = ScriptedStore()
+    memory = memory_over(store, mirror=False)
+    async with started(agent_over(memory), llm=ScriptedLLM(lambda context, tools: "Yes.")) as session:
+        memory.attach(session)
+        with memory.off_the_record():
+            hears(session, "my hidden boat number")
+        await say(session, "My hidden boat number is seven.")
+        await say(session, "This is for the record.")
+    await memory.aclose()
+    assert "This is for the record." in stored(store)
+    assert "hidden" not in everything_sent(store)
+
+
+@pytest.mark.parametrize("redacted", [False, True])
+async def test_unfinished_words_are_searched_for_only_without_a_redactor(redacted: bool) -> None:
+    """Decision 19: half of a number is none that a redactor knows."""
+    store = ScriptedStore()
+    memory = memory_over(store, mirror=False, redact=without_digits if redacted else None)
+    async with started(agent_over(memory), llm=ScriptedLLM(lambda context, tools: "Yes.")) as session:
+        memory.attach(session)
+        hears(session, "my boat insurance number is 41")
+        await asyncio.sleep(1)
+        assert len(store.called("search")) == (0 if redacted else 1)
+    await memory.aclose()
 
 
 # -- discard

@@ -50,6 +50,7 @@ async def test_a_request_under_way_is_given_up_and_not_repeated(spooled: bool, t
     call.exchange(2)
     await asyncio.sleep(1)
     assert sent(store) == [["question 1", "answer 1"], ["question 2", "answer 2"]]
+    assert isinstance(store.calls[0].error, asyncio.CancelledError)
     await call.capture.aclose(8)
     assert stored(store) == [("caller", "question 2"), ("agent", "answer 2")]
     assert call.stats.turns_unwritten == 0
