@@ -21,4 +21,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         pytest.skip(how_to_install(missing))
     result = asyncio.run(play(tmp_path_factory.mktemp("calls")))
     lane.figures.update(result.figures())
+    # shown beside a failure
+    print(*result.documents, f"Searched in the second call: {result.searches}", sep="\n\n")
+    print(f"Before the end: {result.first.heard.interim + result.second.heard.interim}")
     return result

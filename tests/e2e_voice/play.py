@@ -24,13 +24,12 @@ __all__ = ["Played", "play"]
 
 SCRIPT = VoiceScript(seed=0, name="Laura", city="Boston", food="peanuts", instrument="violin")
 
-ASKS_FOR_THE_MENU = "What is on the menu today?"
-INTERRUPTS = "Stop please. Where do I live?"
 # Long before it comes to the point: a busy machine takes seconds for an interim transcript.
-LONG_QUESTION = (
-    "There is one more thing that I want to ask you about my family today. "
-    "Which instrument does my sister play?"
+ASKS_FOR_THE_MENU = (
+    "I have been thinking about dinner with my family tomorrow, so please tell me what is on the menu today."
 )
+INTERRUPTS = "Stop please. Where do I live?"
+ASKS_WHAT_WAS_CUT_OFF = "Which instrument does my sister play?"
 MENU = (
     "Today we have tomato soup with fresh bread, grilled fish with potatoes and spinach, chicken with rice and "
     "carrots, pancakes with mushrooms, and for dessert there is apple pie or chocolate cake with vanilla ice cream."
@@ -71,7 +70,7 @@ class Played:
 
     def spoken(self) -> tuple[str, ...]:
         """What the caller said to the end, in both calls."""
-        return (*SCRIPT.first_call(), ASKS_FOR_THE_MENU, INTERRUPTS, LONG_QUESTION)
+        return (*SCRIPT.first_call(), ASKS_FOR_THE_MENU, INTERRUPTS, ASKS_WHAT_WAS_CUT_OFF)
 
 
 async def play(folder: Path) -> Played:
@@ -119,7 +118,7 @@ async def _second_call(
         await call.says(ASKS_FOR_THE_MENU)
         await call.interrupts(INTERRUPTS, after=1.0)
         answers.append(await call.hears_reply())
-        await call.says(LONG_QUESTION)
+        await call.says(ASKS_WHAT_WAS_CUT_OFF)
         answers.append(await call.hears_reply())
     await memory.aclose()
     return call, answers

@@ -10,7 +10,7 @@ import wave
 import pytest
 from livekit.agents import llm
 
-from tests.e2e_voice.play import INTERRUPTS, LONG_QUESTION, MENU, SCRIPT, Played
+from tests.e2e_voice.play import MENU, SCRIPT, Played
 
 # All of them wait for the calls, which take a minute on an idle machine.
 pytestmark = pytest.mark.timeout(480)
@@ -45,14 +45,14 @@ def test_a_voice_in_a_reply_cuts_it_off_and_it_is_stored_as_far_as_it_was_heard(
 def test_the_turn_that_interrupted_is_answered(played: Played) -> None:
     """The words of a caller who cuts in are a turn like any other."""
     turns = [message for message in played.second.messages if message.role == "user"]
-    assert "live" in (turns[1].text_content or ""), INTERRUPTS
+    assert "live" in (turns[1].text_content or "")
 
 
 def test_words_are_there_before_the_caller_has_ended(played: Played) -> None:
     """Recognition runs again and again over what was said so far."""
     final = {message.text_content for message in played.second.messages if message.role == "user"}
     interim = [words for words in played.second.heard.interim if words not in final]
-    assert any("thing" in words for words in interim), LONG_QUESTION
+    assert any("thinking" in words for words in interim)
 
 
 def test_the_service_is_searched_while_the_caller_still_speaks(played: Played) -> None:
