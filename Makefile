@@ -16,6 +16,7 @@ VOICE_VENV := .venv-voice
 BENCH_STORES := chromadb lancedb mem0ai
 LOWEST := livekit-agents==1.6.10 supermemory==3.48.0
 WHEEL_TESTS ?= tests/unit tests/session
+WHEEL_TESTS_V5 := tests/service/test_store.py tests/clients/programs/plugin_v5.py
 # Without the notice of a next generation of the tool, which is no warning about the pages.
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 CODE := src tests examples bench .ci
@@ -63,8 +64,9 @@ build: $(READY) ## Wheel and source archive in dist/
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 
-# The wheel as a user gets it, on the oldest dependencies it allows, without the sources in reach.
-test-wheel: build ## The built wheel on the lowest allowed dependencies
+# The wheel as a user gets it, on the oldest dependencies it allows, without the sources in reach; then on the other
+# generation of the SDK.
+test-wheel: build ## The built wheel on the lowest allowed dependencies, and on the SDK 5.x
 	rm -rf $(WHEEL_VENV)
 	$(PYTHON) -m venv $(WHEEL_VENV)
 	$(WHEEL_VENV)/bin/python -m pip install --quiet --upgrade pip
@@ -72,6 +74,9 @@ test-wheel: build ## The built wheel on the lowest allowed dependencies
 	$(WHEEL_VENV)/bin/python -W error -c "import supermemory_livekit"
 	$(WHEEL_VENV)/bin/python -m pip install --quiet "$$(ls dist/*.whl)[local]" $(LOWEST) --group dev
 	$(WHEEL_VENV)/bin/python -m pytest -o pythonpath=. --quiet $(WHEEL_TESTS)
+	$(WHEEL_VENV)/bin/supermemory-livekit demo
+	$(WHEEL_VENV)/bin/python -m pip install --quiet "supermemory>=5,<6"
+	$(WHEEL_VENV)/bin/python -m pytest -o pythonpath=. --quiet $(WHEEL_TESTS_V5)
 	$(WHEEL_VENV)/bin/supermemory-livekit demo
 
 bench-embedded: $(READY) ## How long recall takes and when a call becomes recallable, on the embedded service

@@ -90,8 +90,8 @@ class SupermemoryLiveKit(EventSource):
             later with `bind` or `attach`.
         session_id: Names the call; usually the room's name. The call's document has the custom id `lk-<session_id>`.
         params: What to recall and how to capture.
-        client: An `AsyncSupermemory` of your own, or any object with the same async methods `add`, `profile`,
-            `search.memories` and `memories.forget`. It is not closed by `aclose()`.
+        client: An `AsyncSupermemory` of your own, of 3.x or 5.x, or any object with the same async methods: `add`,
+            `profile`, `search.memories` (5.x: `search`) and `memories.forget`. It is not closed by `aclose()`.
 
     Raises:
         ConfigurationError: A parameter is wrong, or there is no key, no client and no base_url.

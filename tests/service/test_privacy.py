@@ -41,7 +41,7 @@ async def test_no_word_memory_tag_or_key_is_logged_on_any_path(
         memory.bind(container_tag=BO)
         await say(session, "And hello from somebody else in zanzibar.")
     await memory.aclose()
-    sent = json.dumps([request.body for request in world.wire.requests])
+    sent = json.dumps([[request.path, request.body] for request in world.wire.requests])
     assert all(words in sent for words in ("Hello again from zanzibar.", "zanzibar parrot", ANA))
     assert any(record.name == "supermemory_livekit" for record in caplog.records)
     for name in LOGGERS:
