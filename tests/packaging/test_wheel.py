@@ -70,7 +70,9 @@ def test_the_wheel_holds_the_package_its_types_and_its_data_and_nothing_else(whe
 
 def test_importing_it_is_quiet(wheel: Path) -> None:
     """Case P9: import is quiet under `-W error`."""
-    code = "import supermemory_livekit; from supermemory_livekit import *; print(supermemory_livekit.__file__)"
+    code = (
+        "import supermemory_livekit; from supermemory_livekit import *; print(supermemory_livekit.__file__)"
+    )
     done = run(wheel, "-W", "error", "-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
