@@ -19,6 +19,7 @@ from .sdk_v5_answers import (
     read_stored,
 )
 from .store import DeletedTag, DocumentPage, Dreaming, Hit, MemoryPage, Profile, SearchMode, StoredCall
+from .telemetry import logger
 from .unlogged import unlogged
 
 __all__ = ["V5Adapter", "speaks_v5"]
@@ -30,6 +31,10 @@ _SAME_TEXT = 100
 """Search results among which a memory with exactly this text is looked for."""
 _SAME_TEXT_PAGES = 10
 """Pages of the list that are looked through when search does not show it."""
+_MISMATCH = (
+    "the server has no v5 API, which the installed supermemory 5 speaks; for one that speaks the v3/v4 API:"
+    " pip install 'supermemory<5'"
+)
 
 
 def speaks_v5(client: object) -> bool:
@@ -53,14 +58,16 @@ class V5Adapter(SDKAdapter):
         self._list = Method.optional(client, "list", "namespace", "type", "include")
         self._delete = Method.optional(client, "documents.delete", "namespace", "ids")
         self._delete_namespace = Method.optional(client, "namespaces.delete", "namespace")
+        self._told = False
+        """The log says once that the server does not speak v5, whichever part of a call meets it first."""
 
     async def profile(self, tag: str, *, timeout: float) -> Profile:
-        return read_facts(await _asked(self._profile, tag, timeout=timeout))
+        return read_facts(await self._asked(self._profile, tag, timeout=timeout))
 
     async def search(
         self, tag: str, query: str, *, limit: int, threshold: float, mode: SearchMode, timeout: float
     ) -> list[Hit]:
-        answer = await _asked(
+        answer = await self._asked(
             self._search,
             tag,
             query=query,
@@ -75,7 +82,7 @@ class V5Adapter(SDKAdapter):
         self, tag: str, custom_id: str, text: str, *, dreaming: Dreaming, date: str, timeout: float
     ) -> str:
         """A write with an id that is taken adds to the document, as in v3."""
-        answer = await _asked(
+        answer = await self._asked(
             self._add,
             tag,
             content=text,
@@ -106,13 +113,13 @@ class V5Adapter(SDKAdapter):
 
     async def _content(self, get: Method, tag: str, custom_id: str, timeout: float) -> str | None:
         try:
-            answer = await _asked(get, tag, id=custom_id, timeout=timeout, missing=True)
+            answer = await self._asked(get, tag, id=custom_id, timeout=timeout, missing=True)
         except NotFound:
             return None
         return read_content(answer)
 
     async def remember(self, tag: str, text: str, *, dreaming: Dreaming, timeout: float) -> str:
-        answer = await _asked(
+        answer = await self._asked(
             self._add, tag, content=text, dreaming=dreaming, metadata=METADATA, timeout=timeout
         )
         return read_stored(answer)
@@ -125,7 +132,7 @@ class V5Adapter(SDKAdapter):
         ids = [memory_id] if memory_id else await self._with_text(tag, (text or "").strip(), timeout)
         if not ids:
             raise NotFound("forget found no memory with this text", status=404)
-        return read_forgotten(await _asked(self._forget, tag, ids=ids, timeout=timeout))
+        return read_forgotten(await self._asked(self._forget, tag, ids=ids, timeout=timeout))
 
     async def _with_text(self, tag: str, text: str, timeout: float) -> list[str]:
         """Ids of the memories that read exactly so. v5 forgets by id, or by meaning, which may take others along."""
@@ -180,7 +187,7 @@ class V5Adapter(SDKAdapter):
     ) -> object:
         if self._list is None:
             raise NotOffered(f"this client cannot list {kind}")
-        return await _asked(
+        return await self._asked(
             self._list,
             tag,
             type=kind,
@@ -199,32 +206,30 @@ class V5Adapter(SDKAdapter):
     async def _deleted(self, tag: str, ids: Sequence[str], timeout: float) -> object:
         if self._delete is None:
             raise NotOffered("this client cannot delete documents")
-        return await _asked(self._delete, tag, ids=list(ids), timeout=timeout)
+        return await self._asked(self._delete, tag, ids=list(ids), timeout=timeout)
 
     async def delete_tag(self, tag: str, *, timeout: float) -> DeletedTag:
         if self._delete_namespace is None:
             raise NotOffered("this client cannot delete container tags")
-        answer = await _asked(self._delete_namespace, tag, timeout=timeout, missing=True)
+        answer = await self._asked(self._delete_namespace, tag, timeout=timeout, missing=True)
         return read_deleted_namespace(answer)
 
+    async def _asked(
+        self, method: Method, tag: str, *, timeout: float, missing: bool = False, **arguments: object
+    ) -> object:
+        """Call a method. Every route of v5 names the caller in its address, which is kept out of httpx's log.
 
-async def _asked(
-    method: Method, tag: str, *, timeout: float, missing: bool = False, **arguments: object
-) -> object:
-    """Call a method. Every route of v5 names the caller in its address, which is kept out of httpx's log.
-
-    `missing`: the route answers 404 for a thing that is not there. Any other that does is no route of this server.
-    """
-    try:
-        with unlogged():
-            return await method(namespace=tag, timeout=timeout, **arguments)
-    except Exception as error:
-        if status_of(error) != 404:
-            raise
-        if missing:
-            raise NotFound("404: nothing under this id", status=404) from None
-        raise APIMismatch(
-            "404: the server has no v5 API, which supermemory 5 speaks; if it serves v3/v4, as self-hosted ones"
-            " do, pip install 'supermemory<5'",
-            status=404,
-        ) from None
+        `missing`: the route answers 404 for a thing that is not there. Any other that does is no route of this server.
+        """
+        try:
+            with unlogged():
+                return await method(namespace=tag, timeout=timeout, **arguments)
+        except Exception as error:
+            if status_of(error) != 404:
+                raise
+            if missing:
+                raise NotFound("404: nothing under this id", status=404) from None
+        if not self._told:
+            self._told = True
+            logger.error("404: %s", _MISMATCH)
+        raise APIMismatch(f"404: {_MISMATCH}", status=404)

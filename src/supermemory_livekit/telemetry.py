@@ -74,11 +74,7 @@ class OutageLog:
             logger.debug("%s still fails: %s", self._what, describe(error))
             return
         self._down = True
-        level = (
-            logging.ERROR
-            if isinstance(error, (AccessDenied, APIMismatch, PaymentRequired))
-            else logging.WARNING
-        )
+        level = logging.ERROR if isinstance(error, (AccessDenied, PaymentRequired)) else logging.WARNING
         logger.log(level, "%s fails: %s; %s%s", self._what, describe(error), consequence, _advice(error))
         self._began(error)
 
@@ -91,6 +87,8 @@ class OutageLog:
 
 def describe(error: BaseException) -> str:
     """The kind of an error, without its text: foreign exceptions may quote the request."""
+    if isinstance(error, APIMismatch):  # what to do about it was said once, for all that fails by it
+        return "the server does not speak the API of the installed SDK"
     return str(error) if isinstance(error, ServiceError) else type(error).__name__
 
 

@@ -15,7 +15,9 @@ from typing import Any
 import httpx
 import pytest
 from supermemory import AsyncSupermemory, Supermemory
-from tests.service.world import World
+from tests.service.world import World, agent_over, echo
+from tests.support.clock import VirtualClock
+from tests.support.sessions import say, started
 
 from supermemory_livekit import SupermemoryLiveKit
 from supermemory_livekit.errors import (
@@ -169,20 +171,24 @@ async def test_a_server_without_v5_is_told_apart_from_one_where_nothing_is_found
 
 
 async def test_a_call_on_a_server_without_v5_says_so_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Issue: said once in the log, and no reply waits for it."""
+    """Issue: said once in the log, whatever fails by it. No reply waits, and what was said is kept."""
     world = World(tmp_path / "memory.db")
     world.fail(Respond(404, {"error": "Not found"}))
-    memory = world.memory(TAG, mirror=False)
+    memory = world.memory(TAG)
     try:
-        for _ in range(3):
-            await memory.search("tea")
+        async with started(agent_over(memory), llm=echo()) as session:
+            memory.attach(session)
+            for words in ("I like tea.", "I sail."):
+                assert await say(session, words) == f"You said {words}"
+                await asyncio.sleep(5)
     finally:
         await memory.aclose()
         await world.aclose()
     told = [record for record in caplog.records if "supermemory<5" in record.getMessage()]
     assert [record.levelno for record in told] == [logging.ERROR]
+    assert (memory.stats.turns_unwritten, memory.stats.turns_dropped) == (4, 0)
 
 
 # -- what the service answers
@@ -340,12 +346,13 @@ async def test_a_redirect_does_not_carry_words_to_another_host() -> None:
 
 async def test_the_client_that_we_made_is_closed_with_its_connections() -> None:
     """Store protocol: `aclose` closes connections, which the SDK 5.x leaves to who gave them to it."""
-    client = make_client("sm_key", "http://127.0.0.1:9")
-    store = SDKStore(client)
-    await store.aclose()
-    await store.aclose()
-    with pytest.raises(ServiceUnavailable):
-        await store.profile(TAG, timeout=2)
+    async with listening(b"") as (port, heads):
+        store = SDKStore(make_client("sm_key", f"http://127.0.0.1:{port}"))
+        await store.aclose()
+        await store.aclose()
+        with pytest.raises(ServiceUnavailable):
+            await store.profile(TAG, timeout=2)
+    assert heads == []
     mine = httpx.AsyncClient()
     await SDKStore(AsyncSupermemory(api_key="k", http_client=mine), owns_client=False).aclose()
     assert not mine.is_closed
