@@ -10,7 +10,7 @@ import pytest
 
 from supermemory_livekit.cli.demo.spoken.parts import PARTS, Part, how_to_install
 
-from .support import environment
+from .support import environment, run
 
 _WITHOUT = """
 import sys
@@ -39,6 +39,14 @@ def test_without_its_parts_it_names_them_and_the_command_that_installs_them(tmp_
     assert 'pip install "faster-whisper==1.2.1"' in result.stdout
     assert '"piper-tts==1.8.0"' in result.stdout
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("other", ["--chat", "--without-recall"])
+def test_it_is_not_mixed_with_another_kind_of_demo(other: str, tmp_path: Path) -> None:
+    """An option that would be passed over without a word is refused."""
+    result = run("demo", "--voice", other, home=tmp_path)
+    assert result.returncode == 2
+    assert "--voice goes with neither" in result.stderr
 
 
 def test_the_names_for_pip_are_those_of_the_example() -> None:

@@ -75,6 +75,8 @@ def demo(
     The last line says whether the caller was recognised on the second call; the exit code is 0 if so. With --chat the
     call is yours; it is kept in the local database, so that you are remembered the next time.
     """
+    if voice and (chat or without_recall):
+        raise typer.BadParameter("--voice goes with neither --chat nor --without-recall")
     _logs(verbose=verbose)
     if chat:
         from .demo.chat import run_chat

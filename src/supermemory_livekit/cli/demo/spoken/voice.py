@@ -19,6 +19,7 @@ from typing import Any
 from livekit.agents import APIConnectionError, tts
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions
 from livekit.agents.utils import shortuuid
+from livekit.agents.utils.aio import cancel_and_wait
 
 __all__ = ["Piper", "PiperTTS", "Speech"]
 
@@ -44,6 +45,7 @@ class Piper:
         """`voice` is the model file; its settings lie beside it."""
         self._voice = voice
         self._one_line = asyncio.Lock()
+        self._lines: set[asyncio.Task[Speech]] = set()
         self._process: asyncio.subprocess.Process | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.sample_rate = 0
@@ -69,6 +71,7 @@ class Piper:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await cancel_and_wait(*self._lines)
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -77,12 +80,17 @@ class Piper:
             self._folder.cleanup()
 
     async def say(self, text: str) -> Speech:
-        """Speak `text`. `APIConnectionError` if the program has ended."""
-        # in a task of its own: a reply that is cut off while its words are made leaves no answer unread
-        return await asyncio.shield(asyncio.ensure_future(self._say(text)))
-
-    async def _say(self, text: str) -> Speech:
+        """Speak `text`; blanks make no sound. `APIConnectionError` if the program has ended."""
         line = " ".join(text.split())
+        if not line:
+            return Speech(b"", self.sample_rate)
+        # In a task of its own: a reply that is cut off while its words are made leaves no answer unread.
+        task = asyncio.create_task(self._say(line))
+        self._lines.add(task)
+        task.add_done_callback(self._lines.discard)
+        return await asyncio.shield(task)
+
+    async def _say(self, line: str) -> Speech:
         async with self._one_line:
             process = self._process
             if process is None or process.stdin is None or process.stderr is None:
