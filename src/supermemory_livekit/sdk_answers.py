@@ -175,6 +175,7 @@ def read_document_page(answer: object, *, tag: str) -> DocumentPage:
                     text=text if isinstance(text, str) else "",
                     processed=is_processed(item) is not False,
                     updated_at=moment(field(item, "updated_at", "updatedAt")),
+                    created_at=moment(field(item, "created_at", "createdAt")),
                 )
             )
     return DocumentPage(entries=tuple(entries), more=more, total=total)

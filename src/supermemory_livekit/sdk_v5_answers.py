@@ -104,6 +104,7 @@ def read_documents(answer: object) -> DocumentPage:
                     text=text if isinstance(text, str) else "",
                     processed=_system(item, "dreaming_status", "dreamingStatus") in ("done", None),
                     updated_at=moment(_system(item, "updated_at", "updatedAt")),
+                    created_at=moment(_system(item, "created_at", "createdAt")),
                 )
             )
     return DocumentPage(entries=tuple(entries), more=more, total=total)

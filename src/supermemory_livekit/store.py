@@ -110,6 +110,8 @@ class StoredCall:
     """The service has made memories of all of it."""
     updated_at: datetime | None = None
     """When the service last changed it, with time zone."""
+    created_at: datetime | None = None
+    """When it was stored first, with time zone, if the service tells."""
 
 
 @dataclass(frozen=True)

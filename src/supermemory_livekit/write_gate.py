@@ -27,6 +27,7 @@ from .store import (
     Profile,
     SearchMode,
     StoredCall,
+    StoredMemory,
 )
 
 __all__ = ["WriteGate"]
@@ -59,8 +60,9 @@ class WriteGate(MemoryStore):
         self._since = time.time()
         self._shut: set[str] = set()
         self._writing: dict[str, int] = defaultdict(int)
-        self._receipts: dict[tuple[str, str], str] = {}
-        """The service's id of each document that was written, by tag and custom id."""
+        self._made: dict[tuple[str, str], str | datetime] = {}
+        """By tag and custom id, what tells a document that was written from another made in its place: the service's
+        id, or when it was made."""
         self._unclear: set[str] = set()
         """Tags of which a write ended without an answer."""
         self._ended = asyncio.Event()
@@ -97,12 +99,15 @@ class WriteGate(MemoryStore):
             tag,
             lambda: self._store.append(tag, custom_id, text, dreaming=dreaming, at=at, timeout=timeout),
         )
-        before = self._receipts.get((tag, custom_id))
-        if receipt is not None:
-            if before is not None and before != receipt and await self._stands_alone(tag, receipt):
+        if receipt is None:
+            return None
+        made = receipt if receipt != custom_id else await self._made_at(tag, receipt)
+        if made is not None:
+            before = self._made.get((tag, custom_id), made)
+            if before != made and await self._stands_alone(tag, receipt, made):
                 await self._take_back(tag, receipt)
                 raise CallerErased("append: the caller was erased elsewhere")
-            self._receipts[tag, custom_id] = receipt
+            self._made[tag, custom_id] = made
         return receipt
 
     async def remember(self, tag: str, text: str, *, dreaming: Dreaming, timeout: float) -> str | None:
@@ -130,7 +135,15 @@ class WriteGate(MemoryStore):
 
     # -- a document that vanished --------------------------------------------------------------------------------
 
-    async def _stands_alone(self, tag: str, receipt: str) -> bool:
+    async def _made_at(self, tag: str, receipt: str) -> datetime | None:
+        """When the document was made, asked where a service names it by our own id; None when it does not tell."""
+        try:
+            texts = await self._store.list_documents(tag, page=1, limit=10, contents=False, timeout=_LOOK)
+        except Exception:  # noqa: BLE001 - the text is stored, whatever cannot be found out about it
+            return None
+        return next((one.created_at for one in texts.entries if one.id == receipt), None)
+
+    async def _stands_alone(self, tag: str, receipt: str, made: str | datetime) -> bool:
         """Whether a document that had to be made anew is all there is of the caller: then they were erased.
 
         One document alone may have been deleted for other reasons, by a person or by the service.
@@ -141,7 +154,7 @@ class WriteGate(MemoryStore):
         except Exception:  # noqa: BLE001 - the text is stored, whatever cannot be found out about others
             return False
         others = [one.id for one in texts.entries if one.id != receipt]
-        kept = [memory for memory in facts.entries if memory.documents != (receipt,)]
+        kept = [memory for memory in facts.entries if not _comes_from(memory, receipt, made)]
         return not (others or kept or facts.gone)
 
     async def _take_back(self, tag: str, receipt: str) -> None:
@@ -202,3 +215,10 @@ class WriteGate(MemoryStore):
 
     async def aclose(self) -> None:
         await self._store.aclose()
+
+
+def _comes_from(memory: StoredMemory, receipt: str, made: str | datetime) -> bool:
+    """Whether a memory is of this document alone; where memories name none, whether it is no older."""
+    if memory.documents or isinstance(made, str):
+        return memory.documents == (receipt,)
+    return memory.updated_at is not None and memory.updated_at >= made

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime, timezone
+from importlib.metadata import version
 
 import pytest
 
@@ -96,6 +97,8 @@ async def test_the_same_custom_id_under_another_tag_is_another_document(
 
 async def test_the_time_of_an_append_is_stored_with_it(world: World, store: SDKStore) -> None:
     """Store protocol: `at` is when the text was spoken, which is how old a memory of it is."""
+    if tuple(map(int, version("supermemory").split(".")[:2])) < (3, 59):
+        pytest.skip("SDKs before 3.59 know no document dates")
     await store.append(TAG, CALL, "User: I like zanzibar tea.", dreaming="instant", at=AT, timeout=5)
     await world.settled()
     (hit,) = await store.search(TAG, "zanzibar tea", limit=1, threshold=0.0, mode="memories", timeout=5)
@@ -151,6 +154,9 @@ async def test_a_call_is_listed_by_its_custom_id_and_a_fact_without_one(
         (fact, None, "Likes zanzibar tea.", True),
     }
     assert all(call.updated_at for call in calls)
+    page = await store.list_documents(TAG, page=1, limit=10, contents=True, timeout=5)
+    assert {entry.text for entry in page.entries} == {FIRST, "Likes zanzibar tea."}
+    assert all(entry.created_at for entry in page.entries)
     page = await store.list_documents(TAG, page=1, limit=1, contents=False, timeout=5)
     assert ([entry.text for entry in page.entries], page.more, page.total) == ([""], True, 2)
 

@@ -22,6 +22,7 @@ from tests.support.sessions import say, started
 from supermemory_livekit import SupermemoryLiveKit
 from supermemory_livekit.errors import (
     APIMismatch,
+    CallerErased,
     ConfigurationError,
     Conflict,
     NotFound,
@@ -30,6 +31,7 @@ from supermemory_livekit.errors import (
 )
 from supermemory_livekit.sdk_store import SDKStore, make_client
 from supermemory_livekit.testing import Respond
+from supermemory_livekit.write_gate import WriteGate
 
 TAG = "ana:zanzibar"
 AT = datetime(2026, 11, 29, 17, 16, 29, 123_456, tzinfo=timezone.utc)
@@ -293,6 +295,38 @@ async def test_an_answer_of_another_shape_is_an_outage(name: str, body: object) 
     store, _ = store_over(**dict.fromkeys(routes, (200, body)))
     with pytest.raises(ServiceUnavailable):
         await EVERY[name](store)
+
+
+# -- a document made anew
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_call_notices_by_its_document_that_its_caller_was_erased(tmp_path: Path, alone: bool) -> None:
+    """Decision 0017, where an append is answered with our own id: when the document was made tells it from another.
+
+    A document that vanished alone is no erasure.
+    """
+    world = World(tmp_path / "memory.db")
+    store, noticed = SDKStore(world.client()), list[str]()
+    gate = WriteGate(store, erased=noticed.append)
+
+    async def say_in_call(words: str) -> str | None:
+        return await gate.append(TAG, "lk-room", words, dreaming="dynamic", at=AT, timeout=5)
+
+    try:
+        if not alone:
+            await world.knows(TAG, "Likes tea.")
+        assert [await say_in_call("one"), await say_in_call("two")] == ["lk-room", "lk-room"]
+        await store.delete_documents(TAG, ["lk-room"], timeout=5)
+        if alone:
+            with pytest.raises(CallerErased):
+                await say_in_call("three")
+        else:
+            assert await say_in_call("three") == "lk-room"
+        assert noticed == ([TAG] if alone else [])
+        assert ("lk-room" in await world.documents(TAG)) is not alone
+    finally:
+        await world.aclose()
 
 
 # -- the client
