@@ -25,7 +25,7 @@ CODE := src tests examples bench .ci
 .PHONY: help demo test check docs format build test-wheel bench-embedded bench-engine bench-mirror bench-reply bench-facts bench-redact bench-dashboard bench-retrieval soak e2e-voice clean
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
 		while IFS='|' read -r target text; do printf '%-24s %s\n' "$$target" "$$text"; done
 
 # Done again when the dependencies change.

@@ -161,8 +161,8 @@ def test_every_setting_that_a_page_names_is_read_by_the_code(page: Path) -> None
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
     """Style 11: the first command of the README is one of them."""
     text = page.read_text("utf-8")
-    named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.MULTILINE))
-    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([a-z][a-z0-9-]*)", text, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE))
     assert sorted(named - targets) == []
 
 
