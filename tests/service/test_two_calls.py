@@ -176,7 +176,7 @@ async def test_a_correction_takes_the_place_of_the_fact(path: Path) -> None:
 
 
 async def test_asking_to_forget_a_spoken_fact_does_not_bring_it_back_as_a_memory(path: Path) -> None:
-    """Specification: forget. The words that ask for it are stored too, and name the fact once more."""
+    """Specification: forget. The words that ask for it name the fact once more, and are kept out of the call's text."""
     await ring(path, "first", CHILD, MOVED)
     second = await ring(
         path,
@@ -184,7 +184,7 @@ async def test_asking_to_forget_a_spoken_fact_does_not_bring_it_back_as_a_memory
         "Please forget that my daughter is called Clara Zanzibar.",
         model=uses(ToolCall("forget", {"memory_text": CHILD})),
     )
-    assert second.told == ["Forgotten."]
+    assert [told.partition(" ")[0] for told in second.told] == ["Forgotten."]
     third = await ring(path, "third", "Hello.", mode="profile", capture="never")
     assert "Clara" not in third.block
     assert "moved to Zanzibar" in third.block
