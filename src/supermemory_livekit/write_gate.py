@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .erasure_marks import ErasureMarks
 from .errors import CallerErased, ServiceError
@@ -66,6 +66,8 @@ class WriteGate(MemoryStore):
         self._unclear: set[str] = set()
         """Tags of which a write ended without an answer."""
         self._ended = asyncio.Event()
+        self._deletions: set[asyncio.Future[Any]] = set()
+        """Of documents that are taken back."""
 
     def is_shut(self, tag: str) -> bool:
         """Whether nothing of this caller is stored any more."""
@@ -158,17 +160,33 @@ class WriteGate(MemoryStore):
         return not (others or kept or facts.gone)
 
     async def _take_back(self, tag: str, receipt: str) -> None:
-        self._notice(tag)
+        known = tag in self._shut
+        self._shut.add(tag)
+        # A task of its own: whoever is told ends the write that noticed it.
+        deletion = asyncio.ensure_future(self._store.delete_documents(tag, [receipt], timeout=_LOOK))
+        self._deletions.add(deletion)
+        deletion.add_done_callback(self._deleted)
         try:
-            await self._store.delete_documents(tag, [receipt], timeout=_LOOK)
+            await asyncio.shield(deletion)
         except Exception:  # noqa: BLE001
             # The last words that were said before this was noticed stay; no others follow.
             self._unclear.add(tag)
+        finally:
+            if not known:
+                self._tell(tag)
+
+    def _deleted(self, deletion: asyncio.Future[Any]) -> None:
+        self._deletions.discard(deletion)
+        if not deletion.cancelled():
+            deletion.exception()  # read, or asyncio complains about one that nobody waited for to the end
 
     def _notice(self, tag: str) -> None:
-        known = tag in self._shut
-        self._shut.add(tag)
-        if self._erased is not None and not known:
+        if tag not in self._shut:
+            self._shut.add(tag)
+            self._tell(tag)
+
+    def _tell(self, tag: str) -> None:
+        if self._erased is not None:
             self._erased(tag)
 
     # -- what passes ---------------------------------------------------------------------------------------------
@@ -214,6 +232,8 @@ class WriteGate(MemoryStore):
         return await self._store.delete_tag(tag, timeout=timeout)
 
     async def aclose(self) -> None:
+        if self._deletions:
+            await asyncio.wait(self._deletions, timeout=_LOOK)
         await self._store.aclose()
 
 
