@@ -28,7 +28,7 @@ from .embedding_cache import EmbeddingCache
 from .errors import ServiceError
 from .events import Outcome, Recalled, Source
 from .last_call import Tail, load_tail
-from .lookups import Asked, Lookup, Lookups, TurnSearches, merged, result_of
+from .lookups import Asked, Lookup, Lookups, Search, TurnSearches, merged, result_of
 from .mirror import Mirror
 from .observer import Observer
 from .params import InputParams
@@ -89,6 +89,8 @@ class Recall:
         self._mirror: Mirror | None = None
         self._spoken = SpokenWords()
         self._asked = TurnSearches()
+        self._ahead: Asked | None = None
+        """The mirror's search for the words so far."""
         self._bound_at = datetime.now(timezone.utc)
         self._forgets = 0
         self._tail: Tail | None = None
@@ -137,6 +139,7 @@ class Recall:
         self._probe = None
         self._tail = None
         self._asked.clear()
+        self._ahead = None
         self._spoken.committed()
         self._lookups.clear()
         self._background.cancel()
@@ -158,6 +161,8 @@ class Recall:
     def caller_says(self, transcript: str, *, final: bool) -> None:
         """Words of the caller, interim or final. Search for them at once when there is no mirror to do it later."""
         words = self._spoken.hears(transcript, final=final)
+        if not final and self._wants_search:
+            self._search_ahead(words)
         if self._tag is None or not self._wants_search or self._asked or self._all_here():
             return
         if self._search_patience.waits and len(content(words)) >= ENOUGH_WORDS:
@@ -169,6 +174,7 @@ class Recall:
         self._lookups.committed(message_id)
         self._fetch = None
         self._asked.clear()
+        self._ahead = None
         self._spoken.committed()
 
     def heard(self, role: Role, text: str, at: datetime) -> None:
@@ -183,6 +189,7 @@ class Recall:
 
     def remembered(self, text: str, receipt: str | None) -> None:
         """A tool stored a fact: the profile loaded before is out of date."""
+        self._ahead = None
         if self._mirror is not None:
             self._mirror.remembered(text, receipt)
         self.changed()
@@ -207,6 +214,7 @@ class Recall:
         self._freshest_fetch = self._fetches
         self._lookups.clear()
         self._asked.clear()
+        self._ahead = None
         self.changed()
 
     # -- what a reply asks for ---------------------------------------------------------------------------------
@@ -285,6 +293,7 @@ class Recall:
         """Stop what still runs. Safe to call twice."""
         self._lookups.clear()
         self._asked.clear()
+        self._ahead = None
         if self._mirror is not None:
             await self._mirror.aclose()
         await self._background.aclose()
@@ -342,9 +351,11 @@ class Recall:
     def _begin_search(self, lookup: Lookup) -> None:
         mirror = self._mirror
         if mirror is not None and mirror.ready:
-            lookup.mirrored = self._background.start(
-                self._search_here(mirror, lookup.text), "Searching the mirror"
-            )
+            ahead = self._ahead
+            if ahead is not None and ahead.words == " ".join(lookup.text.split()) and ahead.may_serve:
+                lookup.mirrored = ahead.search
+            else:
+                lookup.mirrored = self._start_search_here(mirror, lookup.text)
             if self._all_here():
                 return
         asked = self._asked.nearest(lookup.text)
@@ -465,6 +476,22 @@ class Recall:
         )
         lookup.search = self._background.start(search, "Recall")
         self._asked.add(lookup.text, lookup.search)
+
+    def _search_ahead(self, words: str) -> None:
+        """Search the mirror for the words so far, one search at a time.
+
+        If they are the last ones, their hits are here when the reply asks for them. If not, the model has just been
+        used: weights that nobody has touched for a moment are out of the processor's cache, and a search took 50 ms
+        instead of 5 then (decision 9).
+        """
+        mirror = self._mirror
+        if mirror is None or not mirror.ready or is_trivial(words):
+            return
+        if self._ahead is None or self._ahead.search.done():
+            self._ahead = Asked(" ".join(words.split()), self._start_search_here(mirror, words))
+
+    def _start_search_here(self, mirror: Mirror, text: str) -> Search:
+        return self._background.start(self._search_here(mirror, text), "Searching the mirror")
 
     async def _search_here(self, mirror: Mirror, text: str) -> tuple[Hit, ...]:
         params = self._params
