@@ -491,3 +491,54 @@ async def test_words_of_a_discarded_turn_use_up_no_search_of_the_next() -> None:
     assert searched == 2
     assert len(store.called("search")) > searched
     assert "In the shed." in model.seen[-1].text
+
+
+async def test_the_last_words_find_their_hits_here_already(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 9: the words so far are searched here while the caller speaks; the same words need no search again."""
+    store = store_with("Likes tea in the morning.", "Plays the viola.")
+    memory = memory_over(store)
+    model = ScriptedLLM(echo)
+    await loaded(memory, clock)
+    mirror = memory._recall._mirror  # pyright: ignore[reportPrivateUsage]
+    assert mirror is not None
+    asked: list[str] = []
+    search = mirror.search
+
+    async def noted(query: str, *, limit: int, threshold: float) -> list[Hit]:
+        asked.append(query)
+        return await search(query, limit=limit, threshold=threshold)
+
+    monkeypatch.setattr(mirror, "search", noted)
+    async with ScriptedCaller(agent_over(memory), llm=model) as caller:
+        memory.attach(caller.session)
+        await caller.says("what do I drink in the morning")
+        await caller.hears_reply()
+        assert asked.count("what do I drink in the morning") == 1
+        assert asked[-1] == "what do I drink in the morning"
+        await caller.says("which instrument", "do I play")
+        await caller.hears_reply()
+    await memory.aclose()
+    assert "Likes tea in the morning." in model.seen[0].text
+    assert "Plays the viola." in model.seen[-1].text
+    assert "which instrument do I play" in asked
+
+
+async def test_what_is_forgotten_while_the_caller_speaks_is_not_in_what_was_searched_ahead(
+    clock: VirtualClock,
+) -> None:
+    """Design 4.3: what is forgotten in this call shows at once."""
+    store = store_with("Lives in Lisbon.", "Has a dog called Rex.")
+    store.hits[TAG] = [Hit("Lives in Lisbon.", 0.9, memory_id="mem-0")]
+    memory = memory_over(store)
+    model = ScriptedLLM(echo)
+    await loaded(memory, clock)
+    async with ScriptedCaller(agent_over(memory), llm=model) as caller:
+        memory.attach(caller.session)
+        await caller.begins("where do I live")
+        assert "Forgotten" in await memory.forget(memory_id="mem-0")
+        await caller.pauses("where do I live")
+        await caller.hears_reply()
+    await memory.aclose()
+    assert "Lives in Lisbon." not in model.seen[-1].text
