@@ -537,6 +537,7 @@ async def test_what_is_forgotten_while_the_caller_speaks_is_not_in_what_was_sear
     async with ScriptedCaller(agent_over(memory), llm=model) as caller:
         memory.attach(caller.session)
         await caller.begins("where do I live")
+        await asyncio.sleep(0.2)  # the last of these words are heard
         assert "Forgotten" in await memory.forget(memory_id="mem-0")
         await caller.pauses("where do I live")
         await caller.hears_reply()
