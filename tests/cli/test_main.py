@@ -37,6 +37,22 @@ def test_without_the_extra_it_says_what_to_install(module: str, tmp_path: Path) 
     )
 
 
+def test_help_without_the_extra_names_what_works_and_what_needs_it(tmp_path: Path) -> None:
+    """A stranger finds what there is, also with the core install."""
+    without = "import sys; sys.modules['typer'] = None; from supermemory_livekit.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", without, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(tmp_path),
+        check=True,
+    )
+    core, needs = result.stdout.split("With the extra")
+    assert all(command in core for command in ("doctor", "erase", "export", "flush", "inspect"))
+    assert "demo, serve" in needs
+
+
 def test_help_names_the_commands_and_hides_the_inner_ones(tmp_path: Path) -> None:
     """A stranger finds what there is."""
     result = run("--help", home=tmp_path)

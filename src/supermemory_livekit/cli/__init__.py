@@ -16,6 +16,17 @@ _EXTRA = ("typer", "rich", "starlette", "uvicorn", "openai")
 CORE_COMMANDS = ("doctor", "erase", "export", "flush", "inspect")
 """Each is a module with a `main` of its own: a worker's host need not have the extra."""
 
+_HELP_OF_CORE = f"""Usage: supermemory-livekit COMMAND [ARGS]...
+
+  Memory for LiveKit voice agents, kept in Supermemory.
+
+Commands:
+  {", ".join(CORE_COMMANDS)}
+
+With the extra "local" (pip install "supermemory-livekit[local]"):
+  demo, serve
+"""
+
 
 def main() -> None:
     """Run the command with the arguments of this process. Exit code 2 means wrong usage, or a missing extra."""
@@ -26,6 +37,9 @@ def main() -> None:
         command = import_module(f".{sys.argv[1]}", __name__)
         sys.exit(command.main(sys.argv[2:]))
     missing = [name for name in _EXTRA if find_spec(name) is None]
+    if missing and sys.argv[1:] in ([], ["--help"]):
+        print(_HELP_OF_CORE, end="")
+        return
     if missing:
         print(
             f'This command needs the extra "local" ({", ".join(missing)} missing): '

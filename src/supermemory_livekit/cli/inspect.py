@@ -73,7 +73,7 @@ def _show(profile: Profile, memories: MemoryPage, documents: DocumentPage) -> No
     print()
     print_table(
         f"Memories ({_of(len(memories.entries), memories.total)})",
-        ("Id", "Said", "Kind", "Memory"),
+        ("Id", "Said or changed", "Kind", "Memory"),
         [_memory_row(memory) for memory in memories.entries],
     )
     print()
