@@ -32,7 +32,7 @@ async def test_every_reply_comes_in_time_and_all_that_is_said_is_stored_once(
     """Specification: an outage does not end the call; Cases C14, C15, L8, L9, P10: nothing lost, nothing doubled."""
     await world.knows(TAG, "Likes zanzibar tea.")
     memory = world.memory(TAG, recall_timeout=BUDGET)
-    words = [f"This is zanzibar turn {number}." for number in range(8)]
+    words = [*(f"This is zanzibar turn {number}." for number in range(7)), "Which zanzibar tea do I like?"]
     if onset == 0:
         world.fail(fault)
     context = ChatContext()
