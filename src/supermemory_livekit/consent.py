@@ -32,6 +32,9 @@ class Consent:
         self._blocks = 0
         """`off_the_record` blocks that are entered."""
         self._caller_is_off = False
+        self._went_off: set[str] = set()
+        """Container tags of callers who are off the record, also while somebody else is on the line."""
+        self._is_nobody = False
         self._spoken_off = False
         """Whether some of the turn that is being spoken was said off the record."""
         self._private_messages: set[str] = set()
@@ -47,23 +50,26 @@ class Consent:
 
     def answer(self, agreed: bool) -> None:
         """The caller agreed, or did not, or no longer does."""
-        if self._tag is None:
-            self._first_answer = agreed
-        else:
+        if self._tag is not None:
             self._answers[self._tag] = agreed
+        elif not self._is_nobody:
+            # Of a caller who is nobody nothing is kept anyway, and the next one is asked anew.
+            self._first_answer = agreed
 
     def bound(self, tag: str) -> None:
         """The caller with this tag is on the line."""
         if self._first_answer is not None:
             self._answers.setdefault(tag, self._first_answer)
             self._first_answer = None
-        if tag != self._tag and self._tag is not None:
-            self._caller_is_off = False
+        if tag != self._tag and (self._tag is not None or self._is_nobody):
+            self._caller_is_off = tag in self._went_off
         self._tag = tag
+        self._is_nobody = False
 
     def unbound(self) -> None:
         """Somebody is on the line who is nobody known."""
         self._tag = None
+        self._is_nobody = True
         self._first_answer = None
         self._caller_is_off = False
 
@@ -86,6 +92,8 @@ class Consent:
     def caller_goes(self, *, off: bool) -> None:
         """The caller asked for it, or took it back."""
         self._caller_is_off = off
+        if self._tag is not None:
+            (self._went_off.add if off else self._went_off.discard)(self._tag)
 
     def speaks(self) -> None:
         """The caller is heard speaking at this moment."""

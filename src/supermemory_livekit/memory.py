@@ -203,6 +203,10 @@ class SupermemoryLiveKit(EventSource):
         self._scope: Scope | None = None
         self._session_id = session_id
         self._by_identity = False
+        self._recalled_under: dict[str, Scope] = {}
+        """By id of a message that is not committed yet, who was bound when a reply to it was begun."""
+        self._finishing: Scope | None = None
+        """Whose answer the agent was giving when another caller was bound; it is committed at its end."""
         """The tag is a participant's identity, for want of the attribute."""
         self._nobody = False
         """The bound caller is nobody known."""
@@ -289,6 +293,8 @@ class SupermemoryLiveKit(EventSource):
     def _use(self, scope: Scope | None) -> None:
         """This caller's memory from now on; None for a caller who is nobody known."""
         before = self._scope
+        if before is not None and before != scope and self._agent_answers():
+            self._finishing = before
         self._scope = scope
         self._nobody = scope is None
         if scope is None:
@@ -507,16 +513,34 @@ class SupermemoryLiveKit(EventSource):
         tag = self.container_tag
         text = (message.text_content or "") if message is not None else ""
         asked_at = asyncio.get_running_loop().time()
+        if message is not None and self._scope is not None:
+            self._recalled_under = {
+                **self._recalled_under,
+                message.id: self._recalled_under.get(message.id, self._scope),
+            }
+        if context.items and context.items[-1].type == "function_call_output":
+            # What a tool has bound is known to the answer that follows.
+            self._finishing = None
         query = await self._query(message.id, text) if message is not None else None
+        if not self._still_for(tag):
+            return None
         if message is None or query is None:
             query = ""
             found = await self._recall.for_greeting()
         else:
             found = await self._recall.for_message(message.id, query, asked_at=asked_at)
         # The caller may have changed while we waited; what was found is then somebody else's.
-        if tag != self.container_tag:
+        if not self._still_for(tag):
             return None
         return self._block(replace(found, hits=_not_in(context, found.hits)), query)
+
+    def _agent_answers(self) -> bool:
+        _, session = self._line.agent()
+        return session is not None and session.current_speech is not None
+
+    def _still_for(self, tag: str | None) -> bool:
+        """Whether what was asked for under this tag may still be asked for and shown."""
+        return self._bound_caller_speaks() and tag == self.container_tag and self._consent.given
 
     async def _query(self, message_id: str, text: str) -> str | None:
         """What may be looked up for these words; None for nothing. Waits at most `recall_timeout` seconds."""
@@ -655,7 +679,7 @@ class SupermemoryLiveKit(EventSource):
             role,
             strip_fenced(item.text_content or ""),
             datetime.fromtimestamp(item.created_at, timezone.utc),
-            self._scope,
+            self._scope_of(role, item.id),
             interrupted=bool(item.interrupted),
         )
         if self._is_kept(role, item.id):
@@ -668,6 +692,15 @@ class SupermemoryLiveKit(EventSource):
             self._wiring.agent_replied()
         else:
             self._refresh_server_side_realtime(item)
+
+    def _scope_of(self, role: Role, item_id: str) -> Scope | None:
+        """The scope under which a turn was spoken that is committed now: another caller may be bound by now."""
+        if role == "caller":
+            scope = self._recalled_under.get(item_id)
+            self._recalled_under = {}
+        else:
+            scope, self._finishing = self._finishing, None
+        return scope or self._scope
 
     def _is_kept(self, role: Role, message_id: str) -> bool:
         on_the_record = self._consent.keeps(role, message_id)

@@ -93,6 +93,8 @@ class Recall:
         """The mirror's search for the words so far."""
         self._bound_at = datetime.now(timezone.utc)
         self._forgets = 0
+        self._without_tail: set[str] = set()
+        """Callers who had something forgotten in this call: the end of an earlier one may hold it."""
         self._tail: Tail | None = None
         """Where there is no mirror that has it."""
         self._freshest: Profile | None = None
@@ -211,6 +213,8 @@ class Recall:
         # The text of a call may hold it.
         self._tail = None
         self._forgets += 1
+        if self._tag is not None:
+            self._without_tail.add(self._tag)
         self._freshest_fetch = self._fetches
         self._lookups.clear()
         self._asked.clear()
@@ -322,10 +326,10 @@ class Recall:
 
     def _known(self) -> Recollection:
         """What is known without asking for anything."""
-        tail = self._mirror.tail if self._mirror is not None else None
-        return Recollection(
-            profile=self._known_profile(), tail=(tail or self._tail) if self._wants_profile else None
-        )
+        tail = (self._mirror.tail if self._mirror is not None else None) or self._tail
+        if not self._wants_profile or self._tag in self._without_tail:
+            tail = None
+        return Recollection(profile=self._known_profile(), tail=tail)
 
     def _known_profile(self) -> Profile | None:
         if not self._wants_profile:

@@ -230,12 +230,21 @@ class MemoryTools:
         words = await self._redacted(words) or ""
         if not words:
             return f"Nothing was searched: {_UNREDACTED}."
+        if (refused := self._no_longer(tag, "search_memory")) is not None:
+            return refused
         hits = await self._find(tag, words[:_QUERY_CHARACTERS])
-        if self._tag() != tag:
-            return _SOMEONE_ELSE
+        if (refused := self._no_longer(tag, "search_memory")) is not None:
+            return refused
         if not hits:
             return "Nothing stored about the caller matches this. Other words may."
         return self._show(hits)
+
+    def _no_longer(self, tag: str, operation: Operation) -> str | None:
+        """What the model is told when the caller, or what they allow, has changed while the tool was at work."""
+        if self._tag() != tag:
+            return _SOMEONE_ELSE
+        reason = self._refusal(operation)
+        return None if reason is None else f"Nothing was done: {reason}."
 
     def _show(self, hits: Sequence[Hit]) -> str:
         self._shown.update((hit.memory_id, hit.text) for hit in hits if hit.memory_id is not None)
@@ -282,6 +291,8 @@ class MemoryTools:
         fact = await self._redacted(asked)
         if fact is None:
             return f"{_NOT_SAVED}: {_UNREDACTED}. {_SAVE_ADVICE}"
+        if self._no_longer(tag, "create_memory") is not None:
+            return f"{_NOT_SAVED}: the caller, or what they allow, has changed meanwhile. {_SAVE_ADVICE}"
         if len(fact) > _FACT_CHARACTERS:
             return (
                 f"{_NOT_SAVED}: the text is longer than {_FACT_CHARACTERS} characters."

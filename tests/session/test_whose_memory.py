@@ -9,10 +9,13 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from livekit.agents import AgentSession, ChatContext
+from livekit.agents import AgentSession, ChatContext, llm
 
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit.consent import Consent
+from supermemory_livekit.store import Profile
 from supermemory_livekit.testing import ScriptedLLM, ScriptedStore, ToolCall
+from tests.support.clock import VirtualClock
 from tests.support.jobs import job
 from tests.support.sessions import say, started
 
@@ -294,3 +297,65 @@ async def test_mocks_in_place_of_a_linked_participant_change_nothing(monkeypatch
         await say(session, "Ana speaks.")
     await memory.aclose()
     assert set(documents(store)) == {"ana"}
+
+
+async def test_an_answer_is_stored_under_the_caller_it_was_given_to(clock: VirtualClock) -> None:
+    """Design 5.2: every turn keeps the tag under which it was spoken, also when LiveKit commits it after a rebind."""
+    store = ScriptedStore()
+    store.profiles["ana"] = Profile(static=("Lives in Zanzibar street.",))
+    memory = SupermemoryLiveKit.from_store(store, container_tag="ana", session_id="room-1")
+
+    def answer(context: ChatContext, tools: list[llm.Tool]) -> str:
+        memory.bind(container_tag="bo", session_id="room-1")
+        return "You live in Zanzibar street"
+
+    model = ScriptedLLM(answer)
+    async with started(SupermemoryAgent(memory, instructions="Be kind."), llm=model) as session:
+        memory.attach(session)
+        await say(session, "Where do I live?")
+    await memory.aclose()
+    assert not [tag for tag, _ in store.documents if tag == "bo"]
+    assert "Agent: You live in Zanzibar street" in str(store.documents)
+
+
+async def test_what_was_forgotten_in_this_call_stays_out_of_the_last_calls_end_after_a_rebind(
+    clock: VirtualClock,
+) -> None:
+    """A call's end may hold the words of a fact that the caller had forgotten."""
+    store = ScriptedStore()
+    first = SupermemoryLiveKit.from_store(store, container_tag="ana", session_id="monday")
+    async with started(
+        SupermemoryAgent(first, instructions="Be kind."), llm=ScriptedLLM("Noted.")
+    ) as session:
+        first.attach(session)
+        await say(session, "I live in Zanzibar street")
+    await first.aclose()
+    memory = SupermemoryLiveKit.from_store(store, container_tag="ana", session_id="tuesday")
+    await memory.remember("Lives in Zanzibar street.")
+    await memory.forget(memory_text="Lives in Zanzibar street.")
+    memory.bind(container_tag="bo", session_id="tuesday")
+    memory.bind(container_tag="ana", session_id="tuesday")
+    context = ChatContext()
+    await memory.preload(context)
+    await memory.aclose()
+    assert "Zanzibar" not in str([item.text_content for item in context.items if item.type == "message"])
+
+
+async def test_consent_given_to_nobody_is_not_the_next_callers(clock: VirtualClock) -> None:
+    """Consent belongs to a caller: whoever is bound next is asked anew."""
+    consent = Consent(asked=True)
+    consent.unbound()
+    consent.answer(True)
+    consent.bound("bo")
+    assert not consent.given
+
+
+async def test_off_the_record_lasts_while_somebody_else_is_on_the_line(clock: VirtualClock) -> None:
+    """Off the record belongs to the caller who asked for it, until they take it back."""
+    consent = Consent(asked=False)
+    consent.bound("ana")
+    consent.caller_goes(off=True)
+    consent.bound("bo")
+    assert not consent.off
+    consent.bound("ana")
+    assert consent.off
