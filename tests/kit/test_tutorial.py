@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from supermemory_livekit.testing import ScriptedLLM, VirtualClock
+from supermemory_livekit.testing import ScriptedLLM
 from tests.docs.update_readme import PAGES, REPOSITORY, snippets, updated
 from tests.examples.calls import on_the_line, text_session
 
@@ -68,9 +68,9 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 async def test_the_entrypoint_of_the_tutorial_answers_a_call_and_reports_it(
-    agent: ModuleType, clock: VirtualClock, supermemory_local: Path, caplog: pytest.LogCaptureFixture
+    agent: ModuleType, supermemory_local: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Kit: what the tutorial tests is what its worker runs."""
+    """Kit: what the tutorial tests is what its worker runs. In real time: the service works in threads of its own."""
     caplog.set_level("INFO")
     model = ScriptedLLM("Gladly.")
     async with on_the_line(agent, lambda: text_session(model)) as line:
