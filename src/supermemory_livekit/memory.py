@@ -203,11 +203,11 @@ class SupermemoryLiveKit(EventSource):
         self._scope: Scope | None = None
         self._session_id = session_id
         self._by_identity = False
+        """The tag is a participant's identity, for want of the attribute."""
         self._recalled_under: dict[str, Scope] = {}
         """By id of a message that is not committed yet, who was bound when a reply to it was begun."""
         self._finishing: Scope | None = None
         """Whose answer the agent was giving when another caller was bound; it is committed at its end."""
-        """The tag is a participant's identity, for want of the attribute."""
         self._nobody = False
         """The bound caller is nobody known."""
         self._people: dict[str, _Bound] = {}
@@ -696,8 +696,11 @@ class SupermemoryLiveKit(EventSource):
     def _scope_of(self, role: Role, item_id: str) -> Scope | None:
         """The scope under which a turn was spoken that is committed now: another caller may be bound by now."""
         if role == "caller":
-            scope = self._recalled_under.get(item_id)
+            scope = self._recalled_under.get(item_id) or self._scope
             self._recalled_under = {}
+            if scope == self._scope:
+                # An answer to the caller before that was cut off before its first sound is never committed.
+                self._finishing = None
         else:
             scope, self._finishing = self._finishing, None
         return scope or self._scope

@@ -359,3 +359,20 @@ async def test_off_the_record_lasts_while_somebody_else_is_on_the_line(clock: Vi
     assert not consent.off
     consent.bound("ana")
     assert consent.off
+
+
+async def test_an_answer_that_never_came_leaves_the_next_callers_answer_to_them(clock: VirtualClock) -> None:
+    """Case C3, Design 5.2: a reply cut before its first sound produces no item; the next one is not stored for it."""
+    store = ScriptedStore()
+    memory = SupermemoryLiveKit.from_store(store, container_tag="ana", session_id="room-1")
+
+    model = ScriptedLLM("Hello Bo")
+    async with started(SupermemoryAgent(memory, instructions="Be kind."), llm=model) as session:
+        memory.attach(session)
+        # The state that such a reply leaves: who was answered when the next caller was bound.
+        memory._finishing = memory._scope  # pyright: ignore[reportPrivateUsage]
+        memory.bind(container_tag="bo", session_id="room-1")
+        await say(session, "This is Bo")
+    await memory.aclose()
+    assert [tag for tag, _ in store.documents] == ["bo"]
+    assert "Agent: Hello Bo" in str(store.documents)
