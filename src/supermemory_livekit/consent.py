@@ -1,8 +1,8 @@
 """Whether what is said now may be kept, and looked for: the caller's consent, and what is off the record. Pure.
 
-Consent belongs to a caller, not to a call: whoever is bound next is asked anew. Off the record belongs to the words: a
-turn is private when any of it was spoken off the record, and so is the agent's answer to it, whenever the two are
-committed. docs/decisions/0019-consent.md has the rules.
+Consent belongs to a caller, not to a call: whoever is bound next is asked anew. What it allows, and what is off the
+record, belongs to the words: a turn is private when any of it was spoken while it was not allowed to keep it, and so is
+the agent's answer to it, whenever the two are committed. docs/decisions/0019-consent.md has the rules.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ class Consent:
         self._went_off: set[str] = set()
         """Container tags of callers who are off the record, also while somebody else is on the line."""
         self._is_nobody = False
-        self._spoken_off = False
-        """Whether some of the turn that is being spoken was said off the record."""
+        self._speaking = False
+        """Whether some of a turn was heard that is not committed yet."""
+        self._spoken_private = False
+        """Whether some of that turn was said when it was not allowed to keep it."""
         self._private_messages: set[str] = set()
         self._answering_private = False
 
@@ -45,8 +47,7 @@ class Consent:
     @property
     def given(self) -> bool:
         """Whether anything of the bound caller may be kept or recalled."""
-        answer = self._first_answer if self._tag is None else self._answers.get(self._tag)
-        return not self._asked if answer is None else answer
+        return self._given_by(self._tag)
 
     def answer(self, agreed: bool) -> None:
         """The caller agreed, or did not, or no longer does."""
@@ -55,6 +56,9 @@ class Consent:
         elif not self._is_nobody:
             # Of a caller who is nobody nothing is kept anyway, and the next one is asked anew.
             self._first_answer = agreed
+        if not agreed and self._speaking:
+            # They may agree again before the turn is over.
+            self._spoken_private = True
 
     def bound(self, tag: str) -> None:
         """The caller with this tag is on the line."""
@@ -72,6 +76,10 @@ class Consent:
         self._is_nobody = True
         self._first_answer = None
         self._caller_is_off = False
+
+    def _given_by(self, tag: str | None) -> bool:
+        answer = self._first_answer if tag is None else self._answers.get(tag)
+        return not self._asked if answer is None else answer
 
     # -- off the record ------------------------------------------------------------------------------------------
 
@@ -95,21 +103,40 @@ class Consent:
         if self._tag is not None:
             (self._went_off.add if off else self._went_off.discard)(self._tag)
 
+    # -- turns ---------------------------------------------------------------------------------------------------
+
     def speaks(self) -> None:
         """The caller is heard speaking at this moment."""
-        self._spoken_off = self._spoken_off or self.off
+        self._speaking = True
+        self._spoken_private = self._spoken_private or self.off or not self.given
 
-    def keeps(self, role: Role, message_id: str) -> bool:
-        """Whether this turn, committed just now, is on the record. To be asked once for each turn, in order."""
+    def answered(self, message_id: str) -> None:
+        """A reply to this message, committed or not, is being made at this moment."""
+        if self.off or not self.given:
+            self._answering_private = True
+            self.keep_private(message_id)
+
+    def keep_private(self, message_id: str) -> None:
+        """The words of this message are neither kept nor looked up."""
+        self._private_messages.add(message_id)
+
+    def keeps(self, role: Role, message_id: str, *, tag: str | None) -> bool:
+        """Whether this turn, committed just now, may be kept under `tag`. To be asked once for each turn, in order."""
+        private = self.off or not self._given_by(tag)
         if role == "caller":
-            private = self.off or self._spoken_off
-            self._spoken_off = False
+            private = private or self._spoken_private or message_id in self._private_messages
+            self._speaking = self._spoken_private = False
             self._answering_private = private
             if private:
-                self._private_messages.add(message_id)
+                self.keep_private(message_id)
             return not private
-        return not (self.off or self._answering_private)
+        return not (private or self._answering_private)
+
+    @property
+    def may_search_ahead(self) -> bool:
+        """Whether the words of the turn under way, as far as they are known, may be looked up."""
+        return not (self.off or self._spoken_private)
 
     def may_search_for(self, message_id: str) -> bool:
         """Whether the words of this message, committed or not, may be looked up."""
-        return not (self.off or self._spoken_off or message_id in self._private_messages)
+        return self.may_search_ahead and message_id not in self._private_messages

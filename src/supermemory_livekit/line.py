@@ -19,6 +19,8 @@ class Line:
         self.speaker: str | None = None
         """Identity of the participant whose memory it is. None until it is known: a memory bound by tag belongs to
         the participant who is linked first."""
+        self.heard: set[str] = set()
+        """Identities of the participants who were heard in the turn under way."""
 
     def add(self, session: AgentSession[Any]) -> bool:
         """False when the session was attached before."""
@@ -32,14 +34,21 @@ class Line:
 
         LiveKit has no event for a change of the linked participant, so this is asked at every turn.
         """
-        for session in self.sessions:
-            participant = _linked(session)
-            if participant is None:
-                continue
-            if self.speaker is None:
-                self.speaker = participant.identity
-            return participant if participant.identity != self.speaker else None
-        return None
+        participant = self._participant()
+        if participant is None:
+            return None
+        if self.speaker is None:
+            self.speaker = participant.identity
+        return participant if participant.identity != self.speaker else None
+
+    def hears(self) -> None:
+        """Some of a turn is heard at this moment."""
+        if (participant := self._participant()) is not None:
+            self.heard.add(participant.identity)
+
+    def turn_over(self) -> None:
+        """The caller's turn was committed."""
+        self.heard.clear()
 
     def agent(self) -> tuple[Agent | None, AgentSession[Any] | None]:
         """The agent at work in the session attached last that runs."""
@@ -47,6 +56,10 @@ class Line:
             if (agent := agent_of(session)) is not None:
                 return agent, session
         return None, None
+
+    def _participant(self) -> Participant | None:
+        """Whom the sessions listen to."""
+        return next((linked for session in self.sessions if (linked := _linked(session)) is not None), None)
 
 
 def agent_of(session: AgentSession[Any]) -> Agent | None:

@@ -205,13 +205,13 @@ class SupermemoryLiveKit(EventSource):
         self._by_identity = False
         """The tag is a participant's identity, for want of the attribute."""
         self._recalled_under: dict[str, Scope] = {}
-        """By id of a message that is not committed yet, who was bound when a reply to it was begun."""
+        """By id of a message that is not committed yet, whose words it is, as known when a reply to it was begun."""
         self._finishing: Scope | None = None
         """Whose answer the agent was giving when another caller was bound; it is committed at its end."""
         self._nobody = False
         """The bound caller is nobody known."""
         self._people: dict[str, _Bound] = {}
-        """How participants were bound who were on the line before, by identity; see `InputParams.follow`."""
+        """How participants were bound who were on the line before, by identity."""
         self._others: dict[str, SupermemoryLiveKit] = {}
         """Memories of other participants of the room, by identity."""
         if container_tag is not None:
@@ -278,6 +278,7 @@ class SupermemoryLiveKit(EventSource):
                 "a stable tag made from it is used",
             )
         self._session_id = call
+        self._leave()
         self._line.speaker = participant.identity if participant is not None else None
         self._by_identity = by_identity
         if participant is not None and may_change_own_metadata(participant):
@@ -425,14 +426,18 @@ class SupermemoryLiveKit(EventSource):
         return True
 
     def _follow(self, participant: Participant) -> None:
-        if self._line.speaker is not None:
-            self._people[self._line.speaker] = _Bound(self._scope, self._by_identity)
         if (known := self._people.get(participant.identity)) is None:
             self.bind(participant=participant)
             return
+        self._leave()
         self._line.speaker = participant.identity
         self._by_identity = known.by_identity
         self._use(known.scope)
+
+    def _leave(self) -> None:
+        """Note how who was on the line so far is bound."""
+        if self._line.speaker is not None and (self._scope is not None or self._nobody):
+            self._people[self._line.speaker] = _Bound(self._scope, self._by_identity)
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -469,6 +474,8 @@ class SupermemoryLiveKit(EventSource):
         try:
             message = _last_user_message(chat_ctx)
             self._wiring.recall_asked(message.id if message is not None else None)
+            if message is not None:
+                self._answers(message.id)
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(message, chat_ctx)
@@ -491,6 +498,7 @@ class SupermemoryLiveKit(EventSource):
         """
         try:
             self._wiring.recall_asked(new_message.id)
+            self._answers(new_message.id)
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(new_message, turn_ctx)
@@ -513,11 +521,6 @@ class SupermemoryLiveKit(EventSource):
         tag = self.container_tag
         text = (message.text_content or "") if message is not None else ""
         asked_at = asyncio.get_running_loop().time()
-        if message is not None and self._scope is not None:
-            self._recalled_under = {
-                **self._recalled_under,
-                message.id: self._recalled_under.get(message.id, self._scope),
-            }
         if context.items and context.items[-1].type == "function_call_output":
             # What a tool has bound is known to the answer that follows.
             self._finishing = None
@@ -534,6 +537,15 @@ class SupermemoryLiveKit(EventSource):
             return None
         return self._block(replace(found, hits=_not_in(context, found.hits)), query)
 
+    def _answers(self, message_id: str) -> None:
+        """A reply to this message is being made at this moment."""
+        if not self._bound_caller_speaks():
+            self._consent.keep_private(message_id)
+            return
+        self._consent.answered(message_id)
+        if (scope := self._spoken_under(message_id)) is not None:
+            self._recalled_under[message_id] = scope
+
     def _agent_answers(self) -> bool:
         _, session = self._line.agent()
         return session is not None and session.current_speech is not None
@@ -544,6 +556,8 @@ class SupermemoryLiveKit(EventSource):
 
     async def _query(self, message_id: str, text: str) -> str | None:
         """What may be looked up for these words; None for nothing. Waits at most `recall_timeout` seconds."""
+        if self._recalled_under.get(message_id, self._scope) != self._scope:
+            return None
         if not self._consent.may_search_for(message_id):
             return None
         if not self._redaction.wanted:
@@ -664,25 +678,28 @@ class SupermemoryLiveKit(EventSource):
         if item.role == "user":
             self._recall.committed(item.id)
             self._wiring.caller_spoke(item.id)
-        if not self._bound_caller_speaks():
+        role: Role = "caller" if item.role == "user" else "agent"
+        bound_caller = self._bound_caller_speaks()
+        scope = self._scope_of(role, item.id)
+        is_kept = self._consent.keeps(role, item.id, tag=scope.container_tag if scope else None)
+        if role == "caller" and scope != self._scope:
+            # Kept for who said it; not looked up for who is bound by now.
+            self._consent.keep_private(item.id)
+        if not bound_caller:
             self._stats.turns_dropped += 1
-            self._notices.say_once(
-                "speaker",
-                "Another participant than the bound caller is on the line: what is said is not stored and nothing is "
-                "recalled until bind names the caller",
-            )
+            self._say_another()
             return
         self._ending.call_goes_on()
-        role: Role = "caller" if item.role == "user" else "agent"
         self._memory_talk.begins(role)
         said = Said(
             role,
             strip_fenced(item.text_content or ""),
             datetime.fromtimestamp(item.created_at, timezone.utc),
-            self._scope_of(role, item.id),
+            scope,
             interrupted=bool(item.interrupted),
         )
-        if self._is_kept(role, item.id):
+        is_somebody = scope is not None or not self._nobody
+        if is_kept and is_somebody and not self._memory_talk.keeps_out():
             self._memory_talk.add(said)
             self._intake.take(said)
         else:
@@ -693,22 +710,43 @@ class SupermemoryLiveKit(EventSource):
         else:
             self._refresh_server_side_realtime(item)
 
-    def _scope_of(self, role: Role, item_id: str) -> Scope | None:
+    def _scope_of(self, role: Role, message_id: str) -> Scope | None:
         """The scope under which a turn was spoken that is committed now: another caller may be bound by now."""
-        if role == "caller":
-            scope = self._recalled_under.get(item_id) or self._scope
-            self._recalled_under = {}
-            if scope == self._scope:
-                # An answer to the caller before that was cut off before its first sound is never committed.
-                self._finishing = None
-        else:
-            scope, self._finishing = self._finishing, None
-        return scope or self._scope
+        if role == "agent":
+            scope, self._finishing = self._finishing or self._scope, None
+            return scope
+        scope = self._spoken_under(message_id)
+        self._recalled_under = {}
+        self._line.turn_over()
+        # The answer to words of somebody else is of no use to the bound caller. An answer to the caller before that was
+        # cut off before its first sound is never committed.
+        self._finishing = scope if scope != self._scope else None
+        return scope
 
-    def _is_kept(self, role: Role, message_id: str) -> bool:
-        on_the_record = self._consent.keeps(role, message_id)
-        return (
-            on_the_record and self._consent.given and not self._nobody and not self._memory_talk.keeps_out()
+    def _spoken_under(self, message_id: str) -> Scope | None:
+        """Whose words those of the turn under way are, as far as they are known now."""
+        if len(self._line.heard) > 1:
+            self._leave_out(message_id)
+        if message_id in self._recalled_under:
+            return self._recalled_under[message_id]
+        if others := self._line.heard - {self._line.speaker}:
+            bound = self._people.get(next(iter(others)))
+            if bound is not None and bound.scope is not None:
+                return bound.scope
+            if self._line.speaker is not None:
+                self._leave_out(message_id)
+        return self._scope
+
+    def _leave_out(self, message_id: str) -> None:
+        """It is not known whose words these are, or not whose memory."""
+        self._consent.keep_private(message_id)
+        self._say_another()
+
+    def _say_another(self) -> None:
+        self._notices.say_once(
+            "speaker",
+            "Another participant than the bound caller is on the line: what is said is not stored and nothing is "
+            "recalled until bind names the caller",
         )
 
     def _deliver(self, said: Said) -> None:
@@ -738,14 +776,20 @@ class SupermemoryLiveKit(EventSource):
             self._capture.wake()
 
     def _on_transcript(self, event: Any) -> None:
-        self._consent.speaks()
+        self._hears()
         # Half of a number is none that a redactor knows: with one, only finished words are looked up.
-        if self._bound_caller_speaks() and not self._consent.off and not self._redaction.wanted:
+        if self._bound_caller_speaks() and self._consent.may_search_ahead and not self._redaction.wanted:
             self._recall.caller_says(event.transcript, final=event.is_final)
+
+    def _hears(self) -> None:
+        """Some of a turn is heard at this moment."""
+        self._line.hears()
+        if self._bound_caller_speaks():
+            self._consent.speaks()
 
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":
-            self._consent.speaks()
+            self._hears()
             if self._bound_caller_speaks() and not self._consent.off:
                 self._recall.caller_speaks()
 

@@ -2,8 +2,8 @@
 
 The turns of an exchange, what the caller said and what the agent answered, are known here while they may still be
 kept out. An exchange in which a fact was forgotten is withdrawn as a whole, and the agent's confirmation is not taken.
-One in which forgetting was tried in vain is kept from being written until the next one is over: usually the agent has
-asked which fact is meant, and the fact is forgotten then. docs/decisions/0019-consent.md
+One in which forgetting was tried in vain is kept from being written for a few exchanges more: usually the agent has
+asked which fact is meant, and the fact is forgotten when that is clear. docs/decisions/0019-consent.md
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from __future__ import annotations
 from .intake import Said
 from .transcript import Role
 
-__all__ = ["MemoryTalk"]
+__all__ = ["FOLLOW_UPS", "MemoryTalk"]
+
+FOLLOW_UPS = 3
+"""Exchanges after a vain try in which the fact may still be forgotten."""
 
 
 class MemoryTalk:
-    """The exchange under way, and the one before it when it belongs to it."""
+    """The exchange under way, and those before it that belong to it."""
 
     def __init__(self) -> None:
         self._turns: list[Said] = []
-        self._tried = False
-        """Forgetting was tried in this exchange."""
-        self._carried = False
-        """Forgetting was tried in the exchange before."""
+        self._held = 0
+        """Exchanges, this one included, in which what was tried may still succeed."""
         self._forgotten = False
         self._words_to_come = False
         """The caller's words of this exchange, in which something was forgotten, have not arrived yet."""
@@ -30,7 +31,7 @@ class MemoryTalk:
     @property
     def undecided(self) -> bool:
         """Whether what was said last may still turn out to be kept out, and is not to be written yet."""
-        return self._tried or self._carried
+        return self._held > 0
 
     def begins(self, role: Role) -> None:
         """A turn was committed. A caller's turn begins an exchange."""
@@ -39,9 +40,10 @@ class MemoryTalk:
         if self._words_to_come:
             self._words_to_come = False
             return
-        if not self._tried:
+        self._held = max(0, self._held - 1)
+        if not self._held:
             self._turns = []
-        self._carried, self._tried, self._forgotten = self._tried, False, False
+        self._forgotten = False
 
     def keeps_out(self) -> bool:
         """Whether turns of this exchange are not to be taken."""
@@ -58,7 +60,7 @@ class MemoryTalk:
 
     def tries(self) -> None:
         """Something is about to be forgotten."""
-        self._tried = True
+        self._held = 1 + FOLLOW_UPS
 
     def succeeds(self, *, words_may_come: bool) -> list[Said]:
         """Something was forgotten: these turns are to be withdrawn.
@@ -68,5 +70,5 @@ class MemoryTalk:
         turns = self.taken_back()
         self._words_to_come = words_may_come and all(said.role != "caller" for said in turns)
         self._forgotten = True
-        self._tried = self._carried = False
+        self._held = 0
         return turns

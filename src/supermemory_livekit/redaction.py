@@ -14,6 +14,7 @@ from typing import Any, cast
 from .background import Background
 from .params import Redactor
 from .telemetry import Stats, logger
+from .threads import DaemonThreads
 
 __all__ = ["REDACTION_LIMIT", "Redaction"]
 
@@ -22,6 +23,9 @@ REDACTION_LIMIT = 5.0
 
 _KEPT = 8
 """Texts whose answer is kept: a turn is looked up, and then stored."""
+
+_THREADS = 4
+"""Texts that a sync redactor has at once. One that hangs keeps its thread for good."""
 
 
 class Redaction:
@@ -39,6 +43,7 @@ class Redaction:
         self._limit = limit
         self._answers: OrderedDict[str, asyncio.Task[str | None]] = OrderedDict()
         self._background = Background()
+        self._threads = DaemonThreads(_THREADS, name="supermemory-redact")
         self._said = False
 
     @property
@@ -67,10 +72,12 @@ class Redaction:
 
     async def _ask(self, redactor: Redactor, text: str) -> str | None:
         try:
-            answer: object = await asyncio.wait_for(_call(redactor, text), self._limit)
+            answer: object = await asyncio.wait_for(self._call(redactor, text), self._limit)
             if answer is not None and not isinstance(answer, str):
                 raise TypeError
-        except Exception as error:  # noqa: BLE001 - a redactor is foreign code, and may raise what it likes
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a redactor is foreign code: GeneratorExit is no Exception
             self._stats.redactions_failed += 1
             if not self._said:
                 self._said = True
@@ -79,10 +86,10 @@ class Redaction:
             return None
         return answer if answer is not None and answer.strip() else None
 
-
-async def _call(redactor: Redactor, text: str) -> object:
-    if inspect.iscoroutinefunction(redactor):
-        return await cast("Any", redactor)(text)
-    answer = await asyncio.to_thread(redactor, text)
-    # An object with an async `__call__`, a partial, or a lambda around an async function.
-    return await answer if inspect.isawaitable(answer) else answer
+    async def _call(self, redactor: Redactor, text: str) -> object:
+        if inspect.iscoroutinefunction(redactor):
+            return await cast("Any", redactor)(text)
+        # Not asyncio's own threads: a redactor that hangs would take them from all the rest, an erasure for example.
+        answer = await self._threads.run(lambda: redactor(text))
+        # An object with an async `__call__`, a partial, or a lambda around an async function.
+        return await answer if inspect.isawaitable(answer) else answer

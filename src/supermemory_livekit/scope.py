@@ -13,7 +13,7 @@ import hashlib
 import re
 import unicodedata
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
@@ -106,31 +106,43 @@ def call_tag(session_id: str) -> str:
     return _sanitised("anonymous", _bytes("anonymous call ") + _bytes(session_id))
 
 
-_NOBODY = frozenset(
+_SAYS_NOBODY = frozenset(
     [
-        "",
         "anonymous",
-        "anonymouscaller",
         "blocked",
         "hidden",
-        "nocallerid",
         "none",
-        "nonumber",
         "null",
         "private",
-        "privatecaller",
-        "privatenumber",
         "restricted",
         "unavailable",
         "undefined",
+        "unidentified",
         "unknown",
-        "unknowncaller",
-        "unknownnumber",
         "withheld",
-        "withheldnumber",
     ]
 )
 """What carriers, SIP trunks (RFC 3323: `anonymous@anonymous.invalid`) and web clients put where nobody is named."""
+
+_BESIDE_NOBODY = frozenset(
+    ["asserted", "call", "caller", "id", "identity", "is", "name", "number", "party", "user"]
+)
+"""Words that stand beside those and name nobody either."""
+
+_NOBODY = frozenset(
+    [
+        "",
+        "idnotavailable",
+        "noid",
+        "nocallerid",
+        "noname",
+        "nonumber",
+        "notavailable",
+        "numbernotavailable",
+        "outofarea",
+    ]
+)
+"""The same in several words, written as one."""
 
 _NOBODY_DIALLED = frozenset(["266696687", "86282452253", "7378742833", "2562533", "8656696", "7748283"])
 """ANONYMOUS, UNAVAILABLE, RESTRICTED, BLOCKED, UNKNOWN and PRIVATE on a phone's keys: what trunks send that demand a
@@ -140,26 +152,48 @@ _LONGEST_LOCAL = 7
 """Digits of a number that might be somebody's when it is dialled without a country code."""
 
 _ZEROS = 4
-"""Zeros from which on they are no user's id, but a number that is not there."""
+"""Zeros from which on they are no user's id, but a number that is not there. Behind `sip_` one is enough."""
 
 _SCHEME = re.compile(r"^(?:sips?|tel|phone)[:_+-]+")
 _URI_PARAMETERS = re.compile(r"[;?].*$")
-_BETWEEN = re.compile(r"[\s_.+()/-]+")
+_NAME_ADDRESS = re.compile(r"^.*<(.*)>[^>]*$", re.DOTALL)
+"""`"Display name" <address>`."""
+_BETWEEN = re.compile(r"[\s_.,:+()/'\"\[\]-]+")
 
 
 def is_nobody(identity: str) -> bool:
     """Whether an identity says that it is not known who calls: blank, a withheld or an anonymous number."""
-    text = unicodedata.normalize("NFKC", identity).casefold().strip().strip("<>\"'[] ")
+    text = _visible(unicodedata.normalize("NFKC", identity)).casefold()
+    text = _NAME_ADDRESS.sub(r"\1", text).strip()
     user, _, host = _URI_PARAMETERS.sub("", text).partition("@")
     bare = _SCHEME.sub("", user)
-    if host and bare == user and not host.endswith(".invalid"):  # an e-mail address: somebody reads it
+    is_address = bare != user
+    if host and not is_address and not host.endswith(".invalid"):  # an e-mail address: somebody reads it
         return False
-    name = _BETWEEN.sub("", bare)
-    if not name.isdecimal():
-        return name in _NOBODY
-    if not name.strip("0"):
-        return len(name) >= _ZEROS
-    return name in _NOBODY_DIALLED and (len(name) > _LONGEST_LOCAL or "+" in user)
+    words = [word for word in _BETWEEN.split(bare) if word]
+    name = "".join(words)
+    if name.isdecimal():
+        if not name.strip("0"):
+            return is_address or len(name) >= _ZEROS
+        return name in _NOBODY_DIALLED and (len(name) > _LONGEST_LOCAL or "+" in user)
+    return name in _NOBODY or _names_nobody(words) or _names_nobody(_cut(name))
+
+
+def _names_nobody(words: Sequence[str]) -> bool:
+    return not _SAYS_NOBODY.isdisjoint(words) and set(words) <= _SAYS_NOBODY | _BESIDE_NOBODY
+
+
+def _cut(name: str) -> list[str]:
+    """`anonymouscaller` as two words."""
+    for word in _SAYS_NOBODY:
+        if name.startswith(word):
+            return [word, name.removeprefix(word)] if name != word else [word]
+    return []
+
+
+def _visible(text: str) -> str:
+    """Without what is not seen: zero-width marks and control characters."""
+    return "".join(character for character in text if unicodedata.category(character) not in ("Cf", "Cc"))
 
 
 def new_session_id() -> str:

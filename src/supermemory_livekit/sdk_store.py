@@ -187,11 +187,21 @@ def _without_retries(client: object) -> object:
         return client
 
 
+class _WithoutRequests(logging.Filter):
+    """Drops what the SDK logs of its requests at DEBUG: bodies with the caller's words, addresses with their tag.
+
+    A level would not do: whoever looks for a fault sets it, for the root logger or for this one by name.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno > logging.DEBUG
+
+
+_WITHOUT_REQUESTS = _WithoutRequests()
+
+
 def _quieten_sdk_log() -> None:
-    """Keep the SDK from logging requests, with the caller's words in them, when everything logs at DEBUG."""
-    log = logging.getLogger("supermemory._base_client")
-    if log.level == logging.NOTSET:
-        log.setLevel(logging.INFO)
+    logging.getLogger("supermemory._base_client").addFilter(_WITHOUT_REQUESTS)  # once: a filter is added once
 
 
 def _as_prose(text: str) -> str:

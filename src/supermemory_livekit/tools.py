@@ -57,6 +57,7 @@ _SEARCH_FAILED = "The memory could NOT be searched"
 _SEARCH_ADVICE = "This does not mean that nothing is known about the caller."
 _NOT_SAVED = "NOT saved"
 _SAVE_ADVICE = "Do not tell the caller that it is saved."
+_MEANWHILE = f"{_NOT_SAVED}: the caller, or what they allow, has changed meanwhile. {_SAVE_ADVICE}"
 _NOT_FORGOTTEN = "NOT forgotten"
 _FORGET_ADVICE = "Do not tell the caller that it is forgotten."
 _UNREDACTED = "it holds what this agent may not pass on, or that could not be checked"
@@ -292,13 +293,16 @@ class MemoryTools:
         if fact is None:
             return f"{_NOT_SAVED}: {_UNREDACTED}. {_SAVE_ADVICE}"
         if self._no_longer(tag, "create_memory") is not None:
-            return f"{_NOT_SAVED}: the caller, or what they allow, has changed meanwhile. {_SAVE_ADVICE}"
+            return _MEANWHILE
         if len(fact) > _FACT_CHARACTERS:
             return (
                 f"{_NOT_SAVED}: the text is longer than {_FACT_CHARACTERS} characters."
                 " Save one short fact at a time."
             )
-        document, dreaming = await self._store_fact(tag, fact)
+        stored = await self._store_fact(tag, fact)
+        if stored is None:
+            return _MEANWHILE
+        document, dreaming = stored
         self._receipts[tag][_comparable(fact)] = _Receipt(fact, document)
         self._remembered(fact, document)
         if fact != asked:
@@ -307,13 +311,16 @@ class MemoryTools:
             return "Saved. It will be remembered in later calls."
         return "Saved. It can take up to half an hour until it is recalled."
 
-    async def _store_fact(self, tag: str, fact: str) -> tuple[str | None, Dreaming]:
+    async def _store_fact(self, tag: str, fact: str) -> tuple[str | None, Dreaming] | None:
+        """The document and how it is processed; None when it may not be stored any more."""
         deadline = _Deadline(_WRITE_SECONDS)
         if self._instant:
             try:
                 document = await self._store.remember(tag, fact, dreaming="instant", timeout=deadline.left())
             except PaymentRequired:
                 self._instant = False
+                if self._tag() == tag and self._refusal("create_memory") is not None:
+                    return None
             else:
                 return document, "instant"
         return await self._store.remember(tag, fact, dreaming="dynamic", timeout=deadline.left()), "dynamic"

@@ -142,6 +142,48 @@ async def test_another_caller_in_the_same_call_is_asked_anew() -> None:
     assert "Ben was not asked." not in everything_sent(store)
 
 
+async def test_words_spoken_before_consent_are_not_used_when_it_comes_in_mid_turn() -> None:
+    """Decision 19: a key pressed while the caller speaks; their turn, the answer and its recall stay out."""
+    store = ScriptedStore().knows(TAG, "Lives in Lisbon.")
+    memory = memory_over(store, capture="consent", mirror=False)
+    model = ScriptedLLM(
+        lambda context, tools: "Your hidden boat." if "hidden" in str(context.items[-1]) else "Yes."
+    )
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        hears(session, "my hidden boat number")
+        memory.consent(True)
+        hears(session, "my hidden boat number is seven")
+        await say(session, "My hidden boat number is seven.")
+        assert "Lives in Lisbon." in model.last.text
+        await say(session, "This is for the record.")
+    await memory.aclose()
+    assert "This is for the record." in stored(store)
+    assert "hidden" not in everything_sent(store)
+
+
+async def test_the_answer_to_the_caller_who_agrees_by_a_tool_is_looked_up_and_stored_no_more() -> None:
+    """Decision 19: consent given by a tool comes after the words that asked for it."""
+    store = ScriptedStore()
+    memory = memory_over(store, capture="consent", mirror=False)
+
+    @llm.function_tool
+    async def agree() -> str:
+        """The caller agrees."""
+        memory.consent(True)
+        return "noted"
+
+    model = ScriptedLLM(using(ToolCall("agree", {}), told="Your hidden boat, then."))
+    agent = SupermemoryAgent(memory, instructions="Be kind.", tools=[agree])
+    async with started(agent, llm=model) as session:
+        memory.attach(session)
+        await say(session, "You may keep my hidden boat number.")
+        await say(session, "This is for the record.")
+    await memory.aclose()
+    assert "This is for the record." in stored(store)
+    assert "hidden" not in everything_sent(store)
+
+
 # -- off the record
 
 
@@ -388,6 +430,35 @@ async def test_neither_does_it_when_the_agent_has_to_ask_which_fact_is_meant() -
     assert "Thank you for that." in stored(store)
 
 
+async def test_neither_does_it_when_the_agent_has_to_ask_twice() -> None:
+    """Decision 19: the turns from the first try on belong together, also those without one."""
+    store = with_an_address()
+    memory = memory_over(store)
+
+    def reply(context: ChatContext, tools: list[llm.Tool]) -> Any:
+        if answered := answers(context):
+            return "Is it 5 Elm Street?" if "NOT" in answered[-1] else "Forgotten."
+        return {
+            "Forget where I live, Elm Street.": ToolCall("forget", {"memory_text": "my address"}),
+            "The one in Elm Street.": "Number 5 Elm Street?",
+            "Yes, 5 Elm Street.": ToolCall("forget", {"memory_id": "mem-0"}),
+        }.get(str(context.items[-1].text_content if context.items[-1].type == "message" else ""), "Fine.")
+
+    async with started(agent_over(memory), llm=ScriptedLLM(reply)) as session:
+        memory.attach(session)
+        for words in (
+            "Forget where I live, Elm Street.",
+            "The one in Elm Street.",
+            "Yes, 5 Elm Street.",
+            "Thanks.",
+        ):
+            await say(session, words)
+            await asyncio.sleep(1)
+    await memory.aclose()
+    assert "Elm" not in stored(store)
+    assert "Thanks." in stored(store)
+
+
 async def test_what_was_held_back_is_written_when_nothing_is_forgotten_after_all() -> None:
     """Design 5: capture loses nothing; the caller changed their mind."""
     store = with_an_address()
@@ -398,8 +469,8 @@ async def test_what_was_held_back_is_written_when_nothing_is_forgotten_after_all
         await say(session, "Forget my address.")
         await asyncio.sleep(1)
         assert store.called("append") == []
-        await say(session, "Oh, leave it.")
-        await say(session, "What is the time?")
+        for words in ("Oh, leave it.", "What is the time?", "And the date?", "Thank you."):
+            await say(session, words)
         await asyncio.sleep(1)
         assert "Forget my address." in stored(store)
     await memory.aclose()

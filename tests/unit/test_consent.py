@@ -55,20 +55,66 @@ def test_a_turn_is_private_when_any_of_it_was_spoken_off_the_record() -> None:
     with consent.off_the_record():
         consent.speaks()
     assert not consent.may_search_for("m1")
-    assert not consent.keeps("caller", "m1")
+    assert not consent.keeps("caller", "m1", tag="ana")
     assert not consent.may_search_for("m1")
     assert consent.may_search_for("m2")
-    assert consent.keeps("caller", "m2")
+    assert consent.keeps("caller", "m2", tag="ana")
 
 
 def test_the_answer_to_private_words_is_private_when_it_comes_later() -> None:
     """Decision 19: the agent repeats what it was told."""
     consent = Consent(asked=False)
     with consent.off_the_record():
-        assert not consent.keeps("caller", "m1")
-    assert not consent.keeps("agent", "m2")
-    assert consent.keeps("caller", "m3")
-    assert consent.keeps("agent", "m4")
+        assert not consent.keeps("caller", "m1", tag="ana")
+    assert not consent.keeps("agent", "m2", tag="ana")
+    assert consent.keeps("caller", "m3", tag="ana")
+    assert consent.keeps("agent", "m4", tag="ana")
+
+
+def test_a_turn_is_private_when_any_of_it_was_spoken_before_the_caller_agreed() -> None:
+    """Decision 19: what was said before it is not kept, and neither is the answer."""
+    consent = Consent(asked=True)
+    consent.bound("ana")
+    consent.speaks()
+    consent.answer(True)
+    assert not consent.may_search_ahead
+    assert not consent.may_search_for("m1")
+    assert not consent.keeps("caller", "m1", tag="ana")
+    assert not consent.keeps("agent", "m2", tag="ana")
+    assert not consent.may_search_for("m1")
+    assert consent.keeps("caller", "m3", tag="ana")
+    assert consent.keeps("agent", "m4", tag="ana")
+
+
+def test_words_that_were_answered_before_the_caller_agreed_are_private() -> None:
+    """Decision 19: a typed turn is not heard, and its reply may be begun before it is committed."""
+    consent = Consent(asked=True)
+    consent.bound("ana")
+    consent.answered("m1")
+    consent.answer(True)
+    assert not consent.keeps("caller", "m1", tag="ana")
+    assert not consent.keeps("agent", "m2", tag="ana")
+
+
+def test_agreeing_again_in_mid_turn_does_not_bring_back_what_was_said_before() -> None:
+    """Decision 19: `consent(False)` stops."""
+    consent = Consent(asked=False)
+    consent.bound("ana")
+    consent.speaks()
+    consent.answer(False)
+    consent.answer(True)
+    assert not consent.keeps("caller", "m1", tag="ana")
+
+
+def test_an_answer_is_kept_by_the_consent_of_whom_it_was_given_to() -> None:
+    """Decision 19: it is committed when the next caller may be bound, who was not asked yet."""
+    consent = Consent(asked=True)
+    consent.bound("ana")
+    consent.answer(True)
+    assert consent.keeps("caller", "m1", tag="ana")
+    consent.bound("ben")
+    assert consent.keeps("agent", "m2", tag="ana")
+    assert not consent.keeps("caller", "m3", tag="ben")
 
 
 def test_blocks_off_the_record_may_overlap_and_end_by_an_error() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from supermemory_livekit.intake import Said
-from supermemory_livekit.memory_talk import MemoryTalk
+from supermemory_livekit.memory_talk import FOLLOW_UPS, MemoryTalk
 from supermemory_livekit.transcript import Role
 
 
@@ -49,15 +49,27 @@ def test_a_program_that_forgets_something_silences_nobody() -> None:
     assert take(talk, "caller")
 
 
-def test_two_exchanges_after_a_vain_try_everything_is_decided() -> None:
-    """Decision 19: held back until the caller's next turn has been answered, and no longer."""
+def test_what_was_tried_may_succeed_after_two_questions_back() -> None:
+    """Decision 19: "which one?", "the old one or the new one?"; all of it holds what is to be forgotten."""
     talk = MemoryTalk()
-    first = take(talk, "caller")
+    turns = [take(talk, "caller")]
     talk.tries()
-    second = take(talk, "agent")
-    third = take(talk, "caller")
+    turns += [take(talk, role) for role in ("agent", "caller", "agent", "caller")]
     assert talk.undecided
-    fourth = take(talk, "caller")
+    assert talk.succeeds(words_may_come=False) == turns
     assert not talk.undecided
-    assert talk.succeeds(words_may_come=False) == [fourth]
-    assert None not in (first, second, third)
+
+
+def test_a_vain_try_holds_nothing_back_for_longer_than_a_few_exchanges() -> None:
+    """Decision 19: an agent that never succeeds must not keep a call from being written."""
+    talk = MemoryTalk()
+    take(talk, "caller")
+    talk.tries()
+    for _ in range(FOLLOW_UPS):
+        take(talk, "agent")
+        take(talk, "caller")
+        assert talk.undecided
+    take(talk, "agent")
+    last = take(talk, "caller")
+    assert not talk.undecided
+    assert talk.succeeds(words_may_come=False) == [last]

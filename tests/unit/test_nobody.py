@@ -39,6 +39,18 @@ from supermemory_livekit.scope import call_tag, container_tag, is_nobody
         "+0000000",
         "sip_+00000000000",
         "ａｎｏｎｙｍｏｕｓ",
+        "sip_0",
+        "sip:000",
+        '"Anonymous" <sip:anonymous@anonymous.invalid>',
+        '"Anna" <sip:anonymous@anonymous.invalid>',
+        "anony\u200bmous",
+        " \u200b\u2060",
+        "out-of-area",
+        "caller unknown",
+        "AnonymousCaller",
+        "sip_asserted-unknown",
+        "sip_id_unavailable",
+        "anonymous user",
     ],
 )
 def test_an_identity_that_names_nobody_is_known_as_such(identity: str) -> None:
@@ -63,6 +75,11 @@ def test_an_identity_that_names_nobody_is_known_as_such(identity: str) -> None:
         "sipanonymous",
         "🙂",
         "Noname Nobody",
+        "caller",
+        "user-id",
+        "unknownx",
+        "private banking",
+        '"Anonymous" <sip:+15551234567@example.com>',
     ],
 )
 def test_an_identity_that_may_be_somebodys_is_theirs(identity: str) -> None:

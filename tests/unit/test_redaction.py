@@ -110,6 +110,49 @@ async def test_a_sync_redactor_does_not_hold_up_the_event_loop() -> None:
     assert threads != [threading.get_ident()]
 
 
+@pytest.mark.parametrize("error", [StopIteration, GeneratorExit, RecursionError])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_whatever_a_redactor_raises_costs_its_text_alone(
+    error: type[BaseException], is_async: bool
+) -> None:
+    """Decision 19: it is foreign code; none of it reaches the call."""
+
+    def redact(text: str) -> str:
+        if text == "bad":
+            raise error
+        return text
+
+    async def redact_later(text: str) -> str:
+        return redact(text)
+
+    redaction = Redaction(redact_later if is_async else redact, Stats())
+    assert await redaction.redacted("bad") is None
+    assert await redaction.redacted("good") == "good"
+
+
+async def test_a_sync_redactor_that_hangs_takes_no_thread_from_others() -> None:
+    """Decision 19: an erasure needs threads too, and a process ends."""
+    release = threading.Event()
+    hanging: list[threading.Thread] = []
+
+    def redact(text: str) -> str:
+        hanging.append(threading.current_thread())
+        release.wait()
+        return text
+
+    stats = Stats()
+    redaction = Redaction(redact, stats, limit=0.05)
+    try:
+        answers = await asyncio.gather(*(redaction.redacted(f"text {number}") for number in range(20)))
+        assert await asyncio.to_thread(len, "free") == 4
+    finally:
+        release.set()
+    assert set(answers) == {None}
+    assert stats.redactions_failed == 20
+    assert len(hanging) == 4
+    assert all(thread.daemon for thread in hanging)
+
+
 async def test_an_object_with_an_async_call_is_a_redactor() -> None:
     """Issue: sync or async."""
 

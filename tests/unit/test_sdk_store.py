@@ -584,8 +584,9 @@ async def test_a_hint_nobody_can_read_is_no_hint(header: str) -> None:
 async def test_nothing_of_a_caller_is_logged_or_raised(
     operation: Operation, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Case P2: all paths at DEBUG, the SDK's own logger included."""
-    caplog.set_level(logging.DEBUG)
+    """Case P2: all paths at DEBUG, the SDK's own loggers by name included."""
+    for name in (None, "supermemory", "supermemory._base_client"):
+        caplog.set_level(logging.DEBUG, logger=name)
     for answer in (
         json_answer({"error": SPOKEN, "data": {"tag": TAG}}, 400),
         json_answer({"error": SPOKEN}, 503),

@@ -42,11 +42,13 @@ class Call:
         self.store = store or ScriptedStore()
         self.tag: str | None = TAG
         self.changes = 0
+        self.refused: str | None = None
         self.tools = MemoryTools(
             self.store,
             tag=lambda: self.tag,
             params=InputParams(search_limit=limit),
             changed=self._changed,
+            refusal=lambda operation: self.refused,
             now=lambda: NOW,
         )
 
@@ -431,6 +433,17 @@ async def test_a_fact_is_saved_for_the_caller_it_was_said_by(clock: VirtualClock
     assert told.startswith("Saved.")
     assert call.store.remembered(TAG) == ["Likes tea"]
     assert call.store.tags == {TAG}
+
+
+async def test_a_fact_is_not_sent_again_when_the_caller_withdraws_meanwhile(clock: VirtualClock) -> None:
+    """Decision 19: what is allowed is asked again before each request."""
+    call = Call()
+    call.store.script("remember", Fail(PaymentRequired("remember answered 402", status=402), after=2))
+    saving = asyncio.ensure_future(call.tools.remember("Likes tea"))
+    await asyncio.sleep(1)
+    call.refused = "the caller has not agreed to being remembered"
+    assert (await saving).startswith("NOT saved")
+    assert len(call.store.called("remember")) == 1
 
 
 # -- time
