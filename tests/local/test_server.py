@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import httpx
 import pytest
 from supermemory import AsyncSupermemory, AuthenticationError, Supermemory
 
-from supermemory_livekit.local import StorageError
+from supermemory_livekit.local import StorageError, server
 from supermemory_livekit.local.server import key_path, local_key, serve
 
 from .support import call
@@ -74,6 +76,26 @@ async def test_the_official_sdk_talks_to_it_over_http(tmp_path: Path) -> None:
         async with AsyncSupermemory(api_key="wrong", base_url=server["url"], max_retries=0) as sdk:
             with pytest.raises(AuthenticationError):
                 await sdk.profile(container_tag="ana")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_no_answer_waits_for_the_client_to_acknowledge_its_headers(host: str) -> None:
+    """Design 4: with Nagle's algorithm the body of every answer would come 40 ms after its headers."""
+    delays: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted: socket.socket = writer.get_extra_info("socket")
+        delays.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    try:
+        listener = server._listen(host, 0)  # pyright: ignore[reportPrivateUsage]
+    except OSError:
+        pytest.skip(f"{host} cannot be listened on here")
+    async with await asyncio.start_server(connected, sock=listener):
+        _, writer = await asyncio.open_connection(*listener.getsockname()[:2])
+        assert await delays
+        writer.close()
 
 
 def test_the_key_is_made_once_and_stays(tmp_path: Path) -> None:
