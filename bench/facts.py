@@ -1,11 +1,15 @@
 """How well facts are taken from calls, measured on labelled excerpts.
 
     python bench/facts.py [--rules-only] [--model] [--show]
+    python bench/facts.py --file mine.json --show
 
 `tests/data/facts/dev.json` was used while the rules were written, `heldout.json` was labelled before and is only
 measured. A kept fact is right when it holds all key words of a label that no other kept fact has met; precision is the
 share of kept facts that are right, recall the share of labels that are met. Labels may also state `static`, `replaces`
 and `expires`, and a call which memories are to be forgotten; those are counted apart.
+
+`--file` measures labelled calls of your own instead: a JSON list of the same form, for example
+`[{"id": "1", "kind": "home", "call": ["A: Hello.", "C: I live in Porto."], "facts": [{"has": ["Porto"], "static": true}]}]`.
 
 `--rules-only` works without the sentence encoder, `--model` asks the configured chat model instead of the rules.
 """
@@ -113,14 +117,20 @@ def score(case: dict[str, Any], changes: Changes, total: Score) -> str:
 
 
 async def measure(name: str, extractor: Extractor, show: bool) -> Score:
+    """Measures one of the project's own sets."""
+    return await measure_file(DATA / f"{name}.json", extractor, show)
+
+
+async def measure_file(path: Path, extractor: Extractor, show: bool) -> Score:
+    """Measures the labelled calls in `path` and prints the counts; `show` also prints what is wrong, case by case."""
     total = Score()
-    for case in json.loads((DATA / f"{name}.json").read_text(encoding="utf-8")):
+    for case in json.loads(path.read_text(encoding="utf-8")):
         changes = await extractor.extract(lines_of(case), known_of(case), at=SUNDAY)
         wrong = score(case, changes, total)
         if wrong and show:
             print(f"{case['id']} {case['kind']}\n    {wrong}")
     print(
-        f"{name}: kept={total.kept} right={total.right} expected={total.expected} met={total.met} "
+        f"{path.stem}: kept={total.kept} right={total.right} expected={total.expected} met={total.met} "
         f"details={total.details_right}/{total.details}"
     )
     return total
@@ -132,11 +142,18 @@ async def main() -> None:
     )
     parser.add_argument("--rules-only", action="store_true", help="without the sentence encoder")
     parser.add_argument("--model", action="store_true", help="the chat model that the environment configures")
-    parser.add_argument("--show", action="store_true", help="print what is wrong with the dev set")
+    parser.add_argument(
+        "--show", action="store_true", help="print what is wrong with the dev set, or the file"
+    )
+    parser.add_argument("--file", type=Path, help="labelled calls of your own, instead of the project's")
     options = parser.parse_args()
     extractor: Extractor = RuleExtractor(lambda: None) if options.rules_only else RuleExtractor()
     if options.model:
         extractor = extractor_from_env()
+    if options.file is not None:
+        own = await measure_file(options.file, extractor, options.show)
+        print(f"precision={own.precision:.3f} recall={own.recall:.3f}")
+        return
     dev = await measure("dev", extractor, options.show)
     held = await measure("heldout", extractor, False)
     print(
