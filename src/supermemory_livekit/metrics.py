@@ -22,7 +22,7 @@ _REQUEST_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
 
 @dataclass(frozen=True)
 class Instruments:
-    """What is measured. The names, units and labels are documented in docs/observability.md."""
+    """What is measured. The names, units and labels are documented in docs/how-to/observability.md."""
 
     recall_duration: Histogram
     breaker_open: UpDownCounter

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from supermemory_livekit import Degraded, Recalled, Restored, Stored, events, metrics
 from tests.docs.update_readme import REPOSITORY
 
-PAGE = (REPOSITORY / "docs" / "observability.md").read_text("utf-8")
+PAGE = (REPOSITORY / "docs" / "how-to" / "observability.md").read_text("utf-8")
 DASHBOARD: dict[str, Any] = json.loads(
     (REPOSITORY / "docs" / "grafana" / "supermemory-livekit.json").read_text("utf-8")
 )
