@@ -18,9 +18,10 @@ import httpx
 import pytest
 from supermemory import AsyncSupermemory
 
-from supermemory_livekit.local import Engine, open_local
+from supermemory_livekit.local import Engine, create_app, open_local
+from supermemory_livekit.local.inspector import inspector_routes
 
-from .support import KeepEverything, Service, drop_schema, word_model
+from .support import INSPECTOR_KEY, Inspected, KeepEverything, Service, drop_schema, word_model
 
 Serve = Callable[..., Service]
 
@@ -107,3 +108,27 @@ async def http(service: Service) -> httpx.AsyncClient:
 async def meaning(serve: Callable[..., Service]) -> Service:
     """A service with a model, a very small one."""
     return serve(load=word_model)
+
+
+@pytest.fixture
+async def inspect(serve: Callable[..., Service]) -> AsyncIterator[Callable[..., Inspected]]:
+    """Opens services as `serve` does, with the inspector."""
+    async with AsyncExitStack() as stack:
+
+        def opened(**options: object) -> Inspected:
+            service = serve(**options)
+            app = create_app(
+                service.engine, api_key=INSPECTOR_KEY, extra_routes=inspector_routes(service.engine)
+            )
+            transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+            headers = {"Authorization": f"Bearer {INSPECTOR_KEY}"}
+            client = httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
+            stack.push_async_callback(client.aclose)
+            return Inspected(service, client)
+
+        yield opened
+
+
+@pytest.fixture
+async def page(inspect: Callable[..., Inspected]) -> Inspected:
+    return inspect()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -44,6 +45,34 @@ class Service:
         answer = await self.http.post("/v4/search", json=body)
         assert answer.status_code == 200, answer.text
         return [hit.get("memory") or hit["chunk"] for hit in answer.json()["results"]]
+
+
+INSPECTOR_KEY = "the-key"
+
+
+class Inspected:
+    """A service with the inspector in front, and a client that has the key."""
+
+    def __init__(self, service: Service, http: httpx.AsyncClient) -> None:
+        self.service = service
+        self.http = http
+
+    async def ask(self, name: str, **body: object) -> Any:
+        answer = await self.http.post(f"/inspector/api/{name}", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def api(self, method: str, path: str, **body: object) -> Any:
+        answer = await self.http.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    async def stored(self, content: str, **options: object) -> str:
+        """Store a text, wait until it is processed, and give its id."""
+        body = {"containerTag": "ana", "content": content, "dreaming": "instant", **options}
+        added = await self.api("POST", "/v3/documents", **body)
+        await self.service.settled()
+        return str(added["id"])
 
 
 def execute(location: Path | str, statement: str, **values: object) -> list[Row]:

@@ -17,7 +17,7 @@ from supermemory_livekit.local.location import database_at
 from supermemory_livekit.local.storage import Storage
 from supermemory_livekit.local.texts import now_ms
 
-from .support import Held, KeepEverything, Scripted, Service, call, execute
+from .support import Held, KeepEverything, Scripted, Service, call, execute, word_model
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -161,6 +161,20 @@ async def test_the_next_process_does_what_a_closed_one_left(serve: Callable[...,
     await second.engine.start()
     await second.settled()
     assert await second.profile("ana") == ["[2026-11-01] I sail."]
+
+
+async def test_work_in_the_background_is_no_change_of_a_caller(serve: Callable[..., Service]) -> None:
+    """Brief of the inspector: callers by their last change, which a new model or a restart is not."""
+    service = serve()
+    body = {"containerTag": "ana", "memories": [{"content": "Likes tea"}]}
+    await service.http.post("/v4/memories", json=body)
+    await service.settled()
+    execute(service.engine.location, "UPDATE tags SET updated_at=7")
+    second = serve(load=lambda: word_model("words-2"))
+    await second.engine.start()
+    await second.settled()
+    rows = execute(service.engine.location, "SELECT t.updated_at, m.vector_model FROM tags t, memories m")
+    assert [(row["updated_at"], row["vector_model"]) for row in rows] == [(7, "words-2")]
 
 
 async def test_work_of_a_process_that_died_is_taken_over_when_its_lease_runs_out(

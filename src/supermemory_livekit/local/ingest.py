@@ -155,7 +155,7 @@ class Ingest:
             embedder = self._encoder.load()
             if embedder is not None:
                 for tag in self._storage.outdated_tags(embedder.model_id):
-                    with self._storage.write(tag) as writer:
+                    with self._storage.write(tag, durable=False) as writer:
                         writer.enqueue("embed", now_ms())
         except Exception as error:  # noqa: BLE001 - without a model full text still works
             logger.error(

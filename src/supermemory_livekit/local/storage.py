@@ -37,15 +37,17 @@ class Storage:
     def write(self, tag: str, *, durable: bool = True) -> Generator[Writer]:
         """A transaction on what is under `tag`, creating it if need be. All of it happens, or nothing.
 
-        `durable`: False for what is done again when a failing machine undoes it, see `Database.write`.
+        `durable`: False for what is done again when a failing machine undoes it, see `Database.write`. Nobody's
+        words change by it, so it does not count as the tag's last change.
         """
         with self._database.write(durable=durable) as connection:
             # The first statement writes the tag's row, so that writers under one tag come one after another.
             row = connection.execute(
                 """INSERT INTO tags (tag, version, created_at, updated_at) VALUES (:tag, 1, :now, :now)
-                ON CONFLICT (tag) DO UPDATE SET version=tags.version+1, updated_at=excluded.updated_at
+                ON CONFLICT (tag) DO UPDATE SET version=tags.version+1,
+                updated_at=CASE WHEN :durable=1 THEN excluded.updated_at ELSE tags.updated_at END
                 RETURNING id, version""",
-                {"tag": tag, "now": now_ms()},
+                {"tag": tag, "now": now_ms(), "durable": int(durable)},
             )[0]
             yield Writer(connection, tag, row["id"], row["version"])
 
