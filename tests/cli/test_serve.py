@@ -122,6 +122,43 @@ def test_without_a_key_it_says_so_and_still_keeps_others_out(tmp_path: Path) -> 
     assert 1 <= int(flooded.headers["retry-after"]) <= 100
 
 
+@pytest.mark.parametrize(("host", "shown"), [("0.0.0.0", "http://127.0.0.1:"), ("::", "http://[::1]:")])
+async def test_on_all_interfaces_it_prints_an_address_that_can_be_opened(
+    host: str, shown: str, tmp_path: Path
+) -> None:
+    """A stranger's remark: nobody can open the address that stands for all. It says so, and who is let in."""
+    if host == "::" and not _has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with serving(tmp_path, "--host", host, SUPERMEMORY_LOCAL_KEY="my-own-key") as (_, printed):
+        assert setting(printed, "SUPERMEMORY_BASE_URL").startswith(shown)
+        assert await asyncio.wait_for(ask(printed, "my-own-key"), 30) == ["Is allergic to nuts"]
+    assert "listens on all interfaces" in printed
+    assert "Host names:      any; with --allow-host" in printed
+    assert host not in printed.replace("[::1]", "")
+
+
+def test_on_all_interfaces_with_names_it_says_which_and_admits_no_other(tmp_path: Path) -> None:
+    """A stranger's remark: a proxy's name is refused, and the refusal has to say what to do. It repeats no header."""
+    with serving(tmp_path, "--host", "0.0.0.0", "--allow-host", "memory.test") as (_, printed):
+        url = setting(printed, "SUPERMEMORY_BASE_URL")
+        answers = {
+            name: httpx.get(f"{url}/health", headers={"host": name})
+            for name in ("memory.test", "localhost", "0.0.0.0", "proxy.test")
+        }
+    assert "Host names:      localhost, 127.0.0.1, ::1, memory.test; --allow-host NAME adds one" in printed
+    assert [answer.status_code for answer in answers.values()] == [200, 200, 403, 403]
+    assert "--allow-host" in answers["proxy.test"].json()["details"]
+    assert "proxy.test" not in answers["proxy.test"].text
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
 def test_an_open_address_without_a_key_is_refused(tmp_path: Path) -> None:
     """Everybody on the network could read what callers said."""
     ended = run("serve", "--no-key", "--host", "0.0.0.0", "--port", "0", home=tmp_path)

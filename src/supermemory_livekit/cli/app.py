@@ -95,7 +95,10 @@ def demo(
 def serve(
     *,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. The connection is not encrypted.")
+        str,
+        typer.Option(
+            help="Address to listen on; 0.0.0.0 or :: for all interfaces. The connection is not encrypted."
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 6767,
     path: Path_ = None,

@@ -68,6 +68,14 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 def _announce(listening: Listening, *, key_is_new: bool, inspector: bool) -> None:
     shown = "<the key you gave>"
     typer.echo(f"Memory service:  {listening.url}")
+    if listening.everywhere:
+        typer.echo(
+            "                 listens on all interfaces: others reach it by this machine's name or address"
+        )
+    if listening.hosts is None:
+        typer.echo("Host names:      any; with --allow-host NAME only localhost and those you name")
+    else:
+        typer.echo(f"Host names:      {', '.join(listening.hosts)}; --allow-host NAME adds one")
     if inspector:
         asks = "" if listening.api_key is None else "; it asks for the key"
         typer.echo(f"Inspector:       {listening.url}/ in a browser{asks}")
@@ -85,7 +93,7 @@ def _announce(listening: Listening, *, key_is_new: bool, inspector: bool) -> Non
         shown = f'"$(cat {shlex.quote(str(listening.key_file))})"'
         typer.echo(f"Key:             kept in {listening.key_file}")
     typer.echo("")
-    typer.echo("For workers:")
+    typer.echo("For workers on this machine:" if listening.everywhere else "For workers:")
     typer.echo(f"  export SUPERMEMORY_BASE_URL={listening.url}")
     typer.echo(f"  export SUPERMEMORY_API_KEY={shown}")
     typer.echo("")

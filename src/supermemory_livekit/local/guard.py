@@ -29,6 +29,12 @@ _WRONG_KEYS_AT_ONCE = 20
 _MOST_PEERS = 4096
 """Buckets that are kept. The peer not heard of for longest is forgotten, which gives it a full bucket."""
 
+_OTHER_NAME = (
+    "This server is not called by the name in the Host header. If it should be, start it with"
+    " --allow-host NAME (allow_hosts in Python)"
+)
+"""Without the name that was sent: no answer repeats what a client sent."""
+
 _HEADERS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 """On every answer that says nothing else: it may hold what a caller said."""
 
@@ -106,7 +112,7 @@ class Guard:
         """Status, error, details and seconds to wait; None for a request that may pass."""
         host = _only(scope, b"host")
         if self._hosts is not None and _name(host) not in self._hosts:
-            return 403, "Forbidden", "This server is not called by that name", 0
+            return 403, "Forbidden", _OTHER_NAME, 0
         if _from_another_site(scope, host):
             return 403, "Forbidden", "Pages of other sites cannot use this service", 0
         peer = str(scope["client"][0]) if scope.get("client") else ""

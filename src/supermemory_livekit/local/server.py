@@ -34,7 +34,11 @@ class Listening:
     """What a person needs to know to use the server."""
 
     url: str
-    """Goes into `base_url`."""
+    """Goes into `base_url`. A loopback address where the server listens on all interfaces."""
+    everywhere: bool
+    """It listens on all interfaces, so that other machines reach it by this one's name or address."""
+    hosts: tuple[str, ...] | None
+    """The names that clients may call it by; None for any."""
     database: str
     """The database file, or the address of the PostgreSQL database without its password."""
     api_key: str | None
@@ -110,17 +114,22 @@ def serve(
     engine = Engine(path, dynamic_delay=dynamic_delay)
     beside = engine.location if isinstance(engine.location, Path) else default_path()
     key = (api_key or local_key(beside)) if require_key else None
+    names = _names(host, allow_hosts)
     app = create_app(
         engine,
         api_key=key,
         extra_routes=extra_routes(engine) if extra_routes else (),
-        hosts=_names(host, allow_hosts),
+        hosts=names,
         rate=rate,
     )
     listener = _listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
+    everywhere = _is_everywhere(host)
+    reached = host if not everywhere else "::1" if ":" in host else "127.0.0.1"
+    shown = f"[{reached}]" if ":" in reached else reached
     listening = Listening(
         url=f"http://{shown}:{listener.getsockname()[1]}",
+        everywhere=everywhere,
+        hosts=None if names is None else tuple(names),
         database=database_at(engine.location).name,
         api_key=key,
         key_file=None if api_key or key is None else key_path(beside),
@@ -165,10 +174,20 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def _is_everywhere(host: str) -> bool:
+    """Whether this is no address of its own but all of the machine's."""
+    try:
+        return not host or ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
 def _names(host: str, more: Sequence[str]) -> list[str] | None:
-    """What the server may be called; None for anything."""
+    """What the server may be called, each name once; None for anything."""
     if more or _is_loopback(host):
-        return ["localhost", "127.0.0.1", "::1", host, *more]
+        # Nobody calls a server by the address that stands for all of them, but for a page that should not.
+        own = [] if _is_everywhere(host) else [host]
+        return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", *own, *more]))
     return None
 
 
