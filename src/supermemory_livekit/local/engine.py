@@ -36,6 +36,7 @@ from .location import database_at, locate
 from .memories import Memories
 from .recalls import RecentSearches
 from .storage import Storage
+from .traffic import Traffic
 
 __all__ = ["DYNAMIC_DELAY", "Engine", "Operations"]
 
@@ -97,6 +98,7 @@ class Engine:
         self._lease = lease
         self._poll = poll
         self._drain = drain
+        self._traffic = Traffic()
         self._lock = threading.Lock()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="supermemory-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="supermemory-write")
@@ -140,7 +142,8 @@ class Engine:
     async def _on(self, pool: ThreadPoolExecutor, ask: Callable[[Operations], T]) -> T:
         if self._closed:
             raise StorageError("The memory service is closed")
-        return await asyncio.get_running_loop().run_in_executor(pool, lambda: ask(self._started()))
+        with self._traffic.request():
+            return await asyncio.get_running_loop().run_in_executor(pool, lambda: ask(self._started()))
 
     def _started(self) -> Operations:
         with self._lock:
@@ -154,7 +157,7 @@ class Engine:
         database = database_at(self.location)
         database.open()
         storage = Storage(database)
-        encoder = Encoder(self._load)
+        encoder = Encoder(self._load, traffic=self._traffic)
         finder = Finder(storage, Indexes(), encoder, self.recent)
         owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
         queue = JobQueue(database, owner=owner, lease=self._lease)

@@ -120,7 +120,7 @@ class Ingest:
         with self._lock:
             self._loop, self._woken = loop, woken
         # Made here: it may load a model, and its connections belong to this loop.
-        extractor = self._given or extractor_from_env()
+        extractor = self._given or extractor_from_env(embedder=self._encoder.background)
         self._load_model()
         running: dict[asyncio.Task[None], int] = {}
         heartbeat = asyncio.ensure_future(self._renew())
@@ -220,7 +220,7 @@ class Ingest:
 
     async def _embed(self, job: Job) -> None:
         """Give everything under the tag a vector, a batch at a time, so that searches find it soon."""
-        embedder = self._encoder.embedder
+        embedder = self._encoder.background()
         while embedder is not None:
             with self._storage.read(job.tag) as container:
                 batch = container.unembedded(embedder.model_id, _BATCH)

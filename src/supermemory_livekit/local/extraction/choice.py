@@ -6,10 +6,12 @@ import hashlib
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import openai
+
+from supermemory_livekit.retrieval import Embedder, load_embedder
 
 from .model import ModelExtractor
 from .rules import RuleExtractor
@@ -65,7 +67,9 @@ class FallbackExtractor:
         return self._failed[piece] >= self._tries
 
 
-def extractor_from_env(environ: Mapping[str, str] | None = None) -> Extractor:
+def extractor_from_env(
+    environ: Mapping[str, str] | None = None, *, embedder: Callable[[], Embedder | None] = load_embedder
+) -> Extractor:
     """The chat model that `OPENAI_MODEL` names, with rules as a fallback; rules alone when it is not set.
 
     Besides the model, `OPENAI_API_KEY` or `OPENAI_BASE_URL` must be set. A key alone is not enough: the agent's own
@@ -76,17 +80,17 @@ def extractor_from_env(environ: Mapping[str, str] | None = None) -> Extractor:
         environ.get(name, "").strip() for name in ("OPENAI_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
     )
     if not model:
-        return RuleExtractor()
+        return RuleExtractor(embedder)
     if not (key or url):
         _log.warning(
             "OPENAI_MODEL is set without OPENAI_API_KEY or OPENAI_BASE_URL: facts are found by rules"
         )
-        return RuleExtractor()
+        return RuleExtractor(embedder)
     # A local service takes any key, but the client insists on one.
     client = openai.AsyncOpenAI(
         api_key=key or "none", base_url=url or "https://api.openai.com/v1", max_retries=1
     )
-    return FallbackExtractor(ModelExtractor(client, model), RuleExtractor())
+    return FallbackExtractor(ModelExtractor(client, model), RuleExtractor(embedder))
 
 
 def _digest(lines: Sequence[Line]) -> bytes:
