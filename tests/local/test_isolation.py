@@ -11,8 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from supermemory_livekit.local import app
+from supermemory_livekit.local.inspector.api import api_endpoints
+from supermemory_livekit.local.recalls import RecentSearches
 
-from .support import Service, call
+from .support import Inspected, Service, call
+
+BOTH_DATABASES = pytest.mark.parametrize("location", ["sqlite", "postgresql"], indirect=True)
 
 SECRET = "The vault code is 88213"
 READS: list[tuple[str, str, dict[str, Any]]] = [
@@ -183,6 +187,16 @@ TAGGED: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/ns/{tag}", None),
     ("PATCH", "/ns/{tag}", {"supportingContext": "x"}),
     ("DELETE", "/ns/{tag}", None),
+    ("POST", "/inspector/api/caller", {"tag": TAG}),
+    ("POST", "/inspector/api/memories", {"tag": TAG, "state": "all"}),
+    ("POST", "/inspector/api/memories", {"tag": TAG, "state": "all", "find": "vault"}),
+    ("POST", "/inspector/api/memory", {"tag": TAG, "id": MEMORY}),
+    ("POST", "/inspector/api/calls", {"tag": TAG}),
+    ("POST", "/inspector/api/call", {"tag": TAG, "id": KEY}),
+    ("POST", "/inspector/api/search", {"tag": TAG, "q": TEXT, "threshold": 0, "limit": 100}),
+    ("POST", "/inspector/api/forget", {"tag": TAG, "id": MEMORY}),
+    ("POST", "/inspector/api/erase-call", {"tag": TAG, "id": KEY}),
+    ("POST", "/inspector/api/erase-caller", {"tag": TAG}),
 ]
 UNTAGGED = {
     # Tell nothing that was stored.
@@ -197,6 +211,10 @@ UNTAGGED = {
     ("GET", "/v3/container-tags/list"),
     ("GET", "/ns"),
     ("GET", "/namespaces"),
+    ("POST", "/inspector/api/overview"),
+    ("POST", "/inspector/api/callers"),
+    # Tells what was asked last under any tag: whoever watches agents recall holds the key of the service.
+    ("POST", "/inspector/api/recalls"),
 }
 GENERIC = {
     "{tag}": {"{namespace}", "{tag}"},
@@ -219,17 +237,18 @@ def served(method: str, path: str) -> set[tuple[str, str]]:
 def test_every_route_of_the_service_is_tried() -> None:
     """A new route must not escape the tests of isolation."""
     tried = set[tuple[str, str]]().union(*(served(method, path) for method, path, _ in TAGGED))
-    assert {(one.method, one.path) for one in app.ENDPOINTS} - tried == UNTAGGED
+    endpoints = (*app.ENDPOINTS, *api_endpoints(RecentSearches()))
+    assert {(one.method, one.path) for one in endpoints} - tried == UNTAGGED
 
 
-async def everything(service: Service, tag: str) -> list[Any]:
+async def everything(page: Inspected, tag: str) -> list[Any]:
     """All that is stored under a tag, forgotten things too."""
     body = {"include": {"content": True, "forgotten": True}}
     answers = [
-        await service.http.post(f"/ns/{tag}/list/{kind}?limit=100", json=body if kind != "chunks" else {})
+        await page.http.post(f"/ns/{tag}/list/{kind}?limit=100", json=body if kind != "chunks" else {})
         for kind in ("documents", "chunks", "memories")
     ]
-    settings_of = await service.http.get(f"/ns/{tag}")
+    settings_of = await page.http.get(f"/ns/{tag}")
     return [*(answer.json() for answer in answers), settings_of.json()["supportingContext"]]
 
 
@@ -249,16 +268,17 @@ def filled(value: Any, names: dict[str, str]) -> Any:
 class Owner:
     """What somebody stored, and attempts of others to get at it."""
 
-    def __init__(self, service: Service, before: list[Any], documents: list[str]) -> None:
-        self._service = service
+    def __init__(self, page: Inspected, before: list[Any], documents: list[str]) -> None:
+        self._page = page
         self._before = before
         _, chunks, memories, _ = before
         self.keys = ["lk-1", "lk-2", *documents, *(one["id"] for one in chunks["chunks"])]
         self.memories = [one["id"] for one in memories["memories"]]
 
     @classmethod
-    async def of(cls, service: Service) -> Owner:
+    async def of(cls, page: Inspected) -> Owner:
         """Ana, with a note, a call, and facts of her own."""
+        service = page.service
         await service.sdk.add(content=SECRET, container_tag="ana", custom_id="lk-1", dreaming="instant")
         for fact in ("She has a vault", "The vault is new"):
             body = {"containerTag": "ana", "memories": [{"content": fact}]}
@@ -267,7 +287,7 @@ class Owner:
         await service.sdk.add(content=said, container_tag="ana", custom_id="lk-2", dreaming="instant")
         await service.settled()
         listed = await service.sdk.documents.list(container_tags=["ana"])
-        return cls(service, await everything(service, "ana"), [one.id for one in listed.memories])
+        return cls(page, await everything(page, "ana"), [one.id for one in listed.memories])
 
     async def asked_by(
         self, tag: str, request: tuple[str, str, dict[str, Any] | None], key: str, memory: str
@@ -276,32 +296,36 @@ class Owner:
         method, path, body = request
         names = {TAG: tag, KEY: key, MEMORY: memory, TEXT: SECRET}
         path = filled(path, {name: quote(text, safe="") for name, text in names.items()})
-        answer = await self._service.http.request(method, path, json=filled(body, names))
+        answer = await self._page.http.request(method, path, json=filled(body, names))
         assert answer.status_code in (200, 201, 400, 404, 409)
         assert "88213" not in answer.text
 
     async def lost_nothing(self) -> None:
-        await self._service.settled()
-        assert await everything(self._service, "ana") == self._before
+        await self._page.service.settled()
+        assert await everything(self._page, "ana") == self._before
 
 
-async def test_no_route_reaches_another_tag_by_any_id(service: Service) -> None:
+@BOTH_DATABASES
+async def test_no_route_reaches_another_tag_by_any_id(page: Inspected) -> None:
     """Specification: memory is isolated by container tag. Every route with every id of another caller."""
-    ana = await Owner.of(service)
+    ana = await Owner.of(page)
     for number, request in enumerate(TAGGED):
+        own = {"containerTag": f"ben{number}", "memories": [{"content": "Likes tea"}]}
+        await page.http.post("/v4/memories", json=own)
         for key in ana.keys:
             for memory in ana.memories if MEMORY in str(request) else ana.memories[:1]:
                 await ana.asked_by(f"ben{number}", request, key, memory)
     await ana.lost_nothing()
 
 
+@BOTH_DATABASES
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_no_route_shows_or_changes_what_is_under_another_tag(
-    data: st.DataObject, service: Service
+    data: st.DataObject, page: Inspected
 ) -> None:
     """Specification: memory is isolated by container tag, whatever is asked for, in whatever order."""
-    ana = await Owner.of(service)
+    ana = await Owner.of(page)
     intruders = st.sampled_from(["ben", "Ana", "an", "ana:", "ana-", "anan"])
     for request in data.draw(st.lists(st.sampled_from(TAGGED), min_size=1, max_size=12)):
         key, memory = data.draw(st.sampled_from(ana.keys)), data.draw(st.sampled_from(ana.memories))

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from supermemory_livekit._version import __version__
 from supermemory_livekit.local import schemas as service
 from supermemory_livekit.local.container import Container
-from supermemory_livekit.local.endpoint import Ask, Reply, json_route
+from supermemory_livekit.local.endpoint import Ask, Endpoint, Reply
 from supermemory_livekit.local.engine import Engine, Operations
 from supermemory_livekit.local.faults import Missing
 from supermemory_livekit.local.finding import Hit
@@ -25,7 +25,7 @@ from . import schemas, views
 from .pages import PRIVATE_HEADERS
 from .sources import lines_of, source_of
 
-__all__ = ["api_routes"]
+__all__ = ["api_endpoints", "api_routes"]
 
 _NEAR_MISSES = 5
 """Hits shown besides that recall would leave out."""
@@ -33,37 +33,50 @@ _NEAR_MISSES = 5
 
 def api_routes(engine: Engine) -> Sequence[BaseRoute]:
     """Routes that answer the page."""
-    routes = [_route(engine, *entry) for entry in _ROUTES]
+    return [_private(endpoint.route(engine)) for endpoint in api_endpoints(engine.recent)]
+
+
+def api_endpoints(recent: RecentSearches) -> Sequence[Endpoint]:
+    """What those routes take; `recent` are the searches of the service they look into."""
 
     def recalls(operations: Operations, ask: Ask[schemas.AskRecalls]) -> Reply:
-        return Reply(200, {"recalls": _recalls(operations, engine.recent, ask.body.after)})
+        return Reply(200, {"recalls": _recalls(operations, recent, ask.body.after)})
 
     def erase_caller(operations: Operations, ask: Ask[schemas.EraseCaller]) -> Reply:
-        return _erase_caller(operations, engine.recent, ask.body.tag)
+        return _erase_caller(operations, recent, ask.body.tag)
 
     return [
-        *routes,
-        _route(engine, "recalls", "read", schemas.AskRecalls, recalls),
-        _route(engine, "erase-caller", "write", schemas.EraseCaller, erase_caller),
+        _endpoint("overview", "read", schemas.AskOverview, _overview),
+        _endpoint("callers", "read", schemas.AskCallers, _callers),
+        _endpoint("caller", "read", schemas.AskCaller, _caller),
+        _endpoint("memories", "read", schemas.AskMemories, _memories),
+        _endpoint("memory", "read", schemas.AskMemory, _memory),
+        _endpoint("calls", "read", schemas.AskCalls, _calls),
+        _endpoint("call", "read", schemas.AskCall, _call),
+        _endpoint("search", "read", schemas.AskSearch, _search),
+        _endpoint("recalls", "read", schemas.AskRecalls, recalls),
+        _endpoint("forget", "write", schemas.Forget, _forget),
+        _endpoint("erase-call", "write", schemas.EraseCall, _erase_call),
+        _endpoint("erase-caller", "write", schemas.EraseCaller, erase_caller),
     ]
 
 
-def _route(
-    engine: Engine,
+def _endpoint(
     name: str,
     kind: Literal["read", "write"],
     schema: type[BaseModel],
     answer: Callable[[Operations, Ask[Any]], Reply],
-) -> Route:
-    path = f"/inspector/api/{name}"
-    inner = json_route(engine, "POST", path, kind, schema, answer)
+) -> Endpoint:
+    return Endpoint("POST", f"/inspector/api/{name}", kind, answer, body=schema, gives=views.Json)
 
+
+def _private(route: Route) -> Route:
     async def endpoint(request: Request) -> Response:
-        response: Response = await inner.endpoint(request)
+        response: Response = await route.endpoint(request)
         response.headers.update(PRIVATE_HEADERS)
         return response
 
-    return Route(path, endpoint, methods=["POST"])
+    return Route(route.path, endpoint, methods=["POST"])
 
 
 def _overview(operations: Operations, _: Ask[schemas.AskOverview]) -> Reply:
@@ -243,19 +256,3 @@ def _still(search: Search, container: Container) -> bool:
 def _documents(container: Container, ids: set[str]) -> dict[str, Document]:
     found = {document_id: container.document(document_id) for document_id in ids}
     return {document_id: document for document_id, document in found.items() if document is not None}
-
-
-_ROUTES: tuple[
-    tuple[str, Literal["read", "write"], type[BaseModel], Callable[[Operations, Ask[Any]], Reply]], ...
-] = (
-    ("overview", "read", schemas.AskOverview, _overview),
-    ("callers", "read", schemas.AskCallers, _callers),
-    ("caller", "read", schemas.AskCaller, _caller),
-    ("memories", "read", schemas.AskMemories, _memories),
-    ("memory", "read", schemas.AskMemory, _memory),
-    ("calls", "read", schemas.AskCalls, _calls),
-    ("call", "read", schemas.AskCall, _call),
-    ("search", "read", schemas.AskSearch, _search),
-    ("forget", "write", schemas.Forget, _forget),
-    ("erase-call", "write", schemas.EraseCall, _erase_call),
-)

@@ -14,6 +14,7 @@ from supermemory_livekit.local.texts import now_ms, to_ms
 from .sources import Source, lines_of
 
 __all__ = [
+    "Json",
     "call_view",
     "caller_view",
     "document_view",
