@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,17 +14,17 @@ from typing_extensions import Self
 
 from . import every_agent, realtime
 from .background import Background
+from .binding import Binding
 from .call_erasure import CallErasure
 from .capture import Capture
 from .consent import Consent
+from .conversation import Conversation, guarded
 from .ending import Ending
 from .erasure import ERASE_TIMEOUT, Erasure
 from .erasure_marks import ErasureMarks
 from .errors import ConfigurationError
 from .events import Events, EventSource
-from .intake import Intake, Said
 from .line import Line
-from .memory_talk import MemoryTalk
 from .observer import Observer
 from .params import InputParams
 from .recall import Recall, Recollection
@@ -33,18 +32,9 @@ from .record_tools import record_tools
 from .redaction import Redaction
 from .render import insert, render_block, strip, strip_fenced
 from .scope import (
-    TAG_ATTRIBUTE,
     Participant,
     Scope,
     Scopes,
-    call_tag,
-    is_nobody,
-    may_change_own_metadata,
-    new_session_id,
-    tag_from_participant,
-)
-from .scope import (
-    container_tag as safe_tag,
 )
 from .sdk_store import SDKStore, make_client
 from .sharing import SharedStore
@@ -52,25 +42,11 @@ from .spans import Operation
 from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
 from .tools import MemoryTools
-from .transcript import Role, fold, is_blank, spoken_in
+from .transcript import fold, spoken_in
 from .wiring import Notices, Wiring
 from .write_gate import WriteGate
 
 __all__ = ["SupermemoryLiveKit"]
-
-
-TRANSCRIPT_WAIT = 1.0
-"""Seconds a realtime model gets to report the words that its reply answers."""
-
-
-@dataclass(frozen=True)
-class _Bound:
-    """Whose memory it is."""
-
-    scope: Scope | None
-    """None when the caller is nobody known."""
-    by_identity: bool
-    """The tag is a participant's identity, for want of the attribute."""
 
 
 class SupermemoryLiveKit(EventSource):
@@ -157,17 +133,34 @@ class SupermemoryLiveKit(EventSource):
         self._recall = Recall(store, self._params, self._stats, observer)
         self._capture = Capture(store, self._params, self._stats, observer=observer, clean=strip_fenced)
         self._consent = Consent(asked=self._params.capture == "consent")
-        self._memory_talk = MemoryTalk()
         self._redaction = Redaction(self._params.redact, self._stats)
-        self._intake = Intake(self._redaction, self._stats, deliver=self._deliver, passed=self._passed)
         self._background = Background()
         self._line = Line()
         self._notices = Notices()
         self._wiring = Wiring(self._line, self._notices)
         self._every_agent_of: list[AgentSession[Any]] = []
         """Sessions attached with `recall=True`."""
+        self._scopes = scopes
+        self._binding = Binding(
+            self._params, scopes, self._line, self._notices, session_id=session_id, changed=self._rebound
+        )
+        self._conversation = Conversation(
+            binding=self._binding,
+            line=self._line,
+            consent=self._consent,
+            redaction=self._redaction,
+            capture=self._capture,
+            recall=self._recall,
+            wiring=self._wiring,
+            notices=self._notices,
+            background=self._background,
+            stats=self._stats,
+            goes_on=lambda: self._ending.call_goes_on(),
+            agent_changed=self._on_agent,
+            committed=self._refresh_server_side_realtime,
+        )
         self._ending = Ending(
-            intake=self._intake,
+            intake=self._conversation.intake,
             capture=self._capture,
             recall=self._recall,
             store=shared.lease(),
@@ -184,11 +177,12 @@ class SupermemoryLiveKit(EventSource):
             forgot=self._recall.forgot,
             refusal=self._refusal,
             redact=self._redaction.redacted if self._redaction.wanted else None,
-            forgetting=self._memory_talk.tries,
-            kept_out=self._keep_out,
+            forgetting=self._conversation.forgetting,
+            kept_out=self._conversation.forgot,
             observer=observer,
         )
-        self._record_tools = record_tools(self._caller_goes) if self._params.off_the_record_tools else []
+        offered = self._params.off_the_record_tools
+        self._record_tools = record_tools(self._conversation.caller_goes) if offered else []
         self._erasure = CallErasure(
             gate=gate,
             capture=self._capture,
@@ -199,19 +193,6 @@ class SupermemoryLiveKit(EventSource):
             spool_dir=spool_dir,
             hide=lambda: self._show_realtime(None),
         )
-        self._scopes = scopes
-        self._scope: Scope | None = None
-        self._session_id = session_id
-        self._by_identity = False
-        """The tag is a participant's identity, for want of the attribute."""
-        self._recalled_under: dict[str, Scope] = {}
-        """By id of a message that is not committed yet, whose words it is, as known when a reply to it was begun."""
-        self._finishing: Scope | None = None
-        """Whose answer the agent was giving when another caller was bound; it is committed at its end."""
-        self._nobody = False
-        """The bound caller is nobody known."""
-        self._people: dict[str, _Bound] = {}
-        """How participants were bound who were on the line before, by identity."""
         self._others: dict[str, SupermemoryLiveKit] = {}
         """Memories of other participants of the room, by identity."""
         if container_tag is not None:
@@ -222,12 +203,12 @@ class SupermemoryLiveKit(EventSource):
     @property
     def container_tag(self) -> str | None:
         """The container tag of the bound caller, as it is sent; None before any bind."""
-        return self._scope.container_tag if self._scope else None
+        return self._binding.container_tag
 
     @property
     def session_id(self) -> str | None:
         """The session id of the call, as it was given or made; None before any bind."""
-        return self._scope.session_id if self._scope else self._session_id
+        return self._binding.session_id
 
     @property
     def stats(self) -> Stats:
@@ -254,70 +235,17 @@ class SupermemoryLiveKit(EventSource):
         Raises:
             ConfigurationError: Neither a tag nor a participant was given, or the tag is blank.
         """
-        by_identity = nobody = False
-        if container_tag is not None:
-            asked = container_tag
-        elif participant is not None:
-            asked, source = tag_from_participant(participant)
-            by_identity = source == "identity"
-            nobody = by_identity and is_nobody(asked)
-        else:
-            raise ConfigurationError("bind takes a container_tag or a participant")
-        call = self._session_id if session_id is None else session_id
-        if call is None or (isinstance(call, str) and not call.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
-            call = new_session_id()
-        if nobody and self._params.anonymous == "nothing":
-            scope = None
-        else:
-            tag = call_tag(call) if nobody else safe_tag(asked, identity=by_identity)
-            scope = self._scopes.scope(tag, call)
-        if scope is not None and scope.container_tag != asked and not by_identity:
-            self._notices.say_once(
-                "tag",
-                "The container tag is not valid (letters, digits, '_', '-', ':', at most 100 characters); "
-                "a stable tag made from it is used",
-            )
-        self._session_id = call
-        self._leave()
-        self._line.speaker = participant.identity if participant is not None else None
-        self._by_identity = by_identity
-        if participant is not None and may_change_own_metadata(participant):
-            self._notices.say_once(
-                "metadata",
-                "The caller may change their own metadata (canUpdateOwnMetadata), and so the attribute %s, which is "
-                "therefore not used: do not grant it to callers, or pass container_tag from your backend",
-                TAG_ATTRIBUTE,
-            )
+        self._binding.bind(tag=container_tag, participant=participant, session_id=session_id)
         self._watch_job()
-        self._use(scope)
 
-    def _use(self, scope: Scope | None) -> None:
-        """This caller's memory from now on; None for a caller who is nobody known."""
-        before = self._scope
-        if before is not None and before != scope and self._agent_answers():
-            self._finishing = before
-        self._scope = scope
-        self._nobody = scope is None
-        if scope is None:
-            # Whoever is bound later is not known to have said it.
-            self._stats.turns_withheld += self._intake.discard()
-            self._capture.discard_unbound()
-            self._consent.unbound()
-            self._notices.say_once(
-                "nobody",
-                "It is not known who the caller is (a withheld number or the like): nothing is stored or recalled",
-                level=logging.INFO,
-            )
-        else:
-            self._consent.bound(scope.container_tag)
-            self._intake.bound(scope)
-            self._capture.bound(scope)
+    def _rebound(self, before: Scope | None, scope: Scope | None) -> None:
+        self._conversation.rebound(before, scope)
         self._recall_if_allowed()
         if before is not None and (scope is None or before.container_tag != scope.container_tag):
             self._hide_soon()
 
     def _recall_if_allowed(self) -> None:
-        scope = self._scope
+        scope = self._binding.scope
         if scope is None or not self._consent.given or self._erasure.covers(scope.container_tag):
             self._recall.unbind()
         else:
@@ -339,14 +267,12 @@ class SupermemoryLiveKit(EventSource):
         if identity not in self._others:
             other = type(self).__new__(type(self))
             self._watch_job()
-            if self._session_id is None:
-                self._session_id = new_session_id()
             other._compose(
                 self._shared,
                 self._scopes,
                 params=self._params,
                 container_tag=None,
-                session_id=self._session_id,
+                session_id=self._binding.named_call(),
             )
             other.bind(participant=participant)
             self._others[identity] = other
@@ -381,63 +307,19 @@ class SupermemoryLiveKit(EventSource):
 
         A request under way is given up; the service may have taken what it carried.
         """
-        return self._intake.discard() + self._capture.discard()
-
-    def _keep_out(self) -> bool:
-        """Something was forgotten: what the caller said to have it forgotten must not bring it back."""
-        agent, session = self._line.agent()
-        reports_late = agent is not None and realtime.is_realtime(agent, session)
-        turns = self._memory_talk.succeeds(words_may_come=reports_late)
-        return self._withdraw(turns) > 0
-
-    def _caller_goes(self, off: bool) -> None:
-        """The caller went off the record, or on it again."""
-        self._consent.caller_goes(off=off)
-        if off:
-            self._withdraw(self._memory_talk.taken_back())
-
-    def _withdraw(self, turns: Sequence[Said]) -> int:
-        """Take these back from wherever they are, as far as they are not sent. Returns how many that were."""
-        withdrawn = self._intake.withdraw(turns)
-        withdrawn += self._capture.withdraw({said.order for said in turns if said.order is not None})
-        self._recall.unheard({said.at for said in turns})
-        return withdrawn
+        return self._conversation.discard()
 
     def _refusal(self, operation: Operation) -> str | None:
         """Why a tool may not be used now."""
-        if not self._bound_caller_speaks():
+        if not self._binding.bound_caller_speaks():
             return "another person is on the line than the one whose memory this is"
-        if self._nobody:
+        if self._binding.nobody:
             return "it is not known who the caller is"
         if not self._consent.given:
             return "the caller has not agreed to being remembered"
         if self._consent.off and operation != "delete_memory":
             return "this is off the record"
         return None
-
-    def _bound_caller_speaks(self) -> bool:
-        """Whether whom the session listens to is the bound caller, or is from now on."""
-        another = self._line.another()
-        if another is None:
-            return True
-        if not self._params.follow:
-            return False
-        self._follow(another)
-        return True
-
-    def _follow(self, participant: Participant) -> None:
-        if (known := self._people.get(participant.identity)) is None:
-            self.bind(participant=participant)
-            return
-        self._leave()
-        self._line.speaker = participant.identity
-        self._by_identity = known.by_identity
-        self._use(known.scope)
-
-    def _leave(self) -> None:
-        """Note how who was on the line so far is bound."""
-        if self._line.speaker is not None and (self._scope is not None or self._nobody):
-            self._people[self._line.speaker] = _Bound(self._scope, self._by_identity)
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -475,7 +357,7 @@ class SupermemoryLiveKit(EventSource):
             message = _last_user_message(chat_ctx)
             self._wiring.recall_asked(message.id if message is not None else None)
             if message is not None:
-                self._answers(message.id)
+                self._conversation.answers(message.id)
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(message, chat_ctx)
@@ -498,7 +380,7 @@ class SupermemoryLiveKit(EventSource):
         """
         try:
             self._wiring.recall_asked(new_message.id)
-            self._answers(new_message.id)
+            self._conversation.answers(new_message.id)
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(new_message, turn_ctx)
@@ -522,8 +404,7 @@ class SupermemoryLiveKit(EventSource):
         text = (message.text_content or "") if message is not None else ""
         asked_at = asyncio.get_running_loop().time()
         if context.items and context.items[-1].type == "function_call_output":
-            # What a tool has bound is known to the answer that follows.
-            self._finishing = None
+            self._conversation.tool_answered()
         query = await self._query(message.id, text) if message is not None else None
         if not self._still_for(tag):
             return None
@@ -537,28 +418,13 @@ class SupermemoryLiveKit(EventSource):
             return None
         return self._block(replace(found, hits=_not_in(context, found.hits)), query)
 
-    def _answers(self, message_id: str) -> None:
-        """A reply to this message is being made at this moment."""
-        if not self._bound_caller_speaks():
-            self._consent.keep_private(message_id)
-            return
-        self._consent.answered(message_id)
-        if (scope := self._spoken_under(message_id)) is not None:
-            self._recalled_under[message_id] = scope
-
-    def _agent_answers(self) -> bool:
-        _, session = self._line.agent()
-        return session is not None and session.current_speech is not None
-
     def _still_for(self, tag: str | None) -> bool:
         """Whether what was asked for under this tag may still be asked for and shown."""
-        return self._bound_caller_speaks() and tag == self.container_tag and self._consent.given
+        return self._binding.bound_caller_speaks() and tag == self.container_tag and self._consent.given
 
     async def _query(self, message_id: str, text: str) -> str | None:
         """What may be looked up for these words; None for nothing. Waits at most `recall_timeout` seconds."""
-        if self._recalled_under.get(message_id, self._scope) != self._scope:
-            return None
-        if not self._consent.may_search_for(message_id):
+        if not self._conversation.may_search_for(message_id):
             return None
         if not self._redaction.wanted:
             return text
@@ -651,14 +517,10 @@ class SupermemoryLiveKit(EventSource):
         if container_tag is not None:
             self.bind(container_tag=container_tag, session_id=session_id)
         elif session_id is not None:
-            self._session_id = session_id
-            if self._scope is not None:
-                self._use(self._scopes.scope(self._scope.container_tag, session_id))
+            self._binding.rename_call(session_id)
         self._watch_job()
         if self._line.add(session):
-            session.on("conversation_item_added", _guarded(self._on_item))
-            session.on("user_state_changed", _guarded(self._on_user_state))
-            session.on("user_input_transcribed", _guarded(self._on_transcript))
+            self._conversation.listen(session)
             self._ending.watch_session(session)
         if recall and session not in self._every_agent_of:
             self._every_agent_of.append(session)
@@ -669,136 +531,12 @@ class SupermemoryLiveKit(EventSource):
         if agent is not None and session is not None and session in self._every_agent_of:
             every_agent.wrap(agent, session, enrich=self.enrich, hook=self.on_user_turn_completed)
 
-    def _on_item(self, event: Any) -> None:
-        item = event.item
-        if item.type == "agent_handoff":
-            self._on_agent()
-        if item.type != "message" or item.role not in ("user", "assistant"):
-            return
-        if item.role == "user":
-            self._recall.committed(item.id)
-            self._wiring.caller_spoke(item.id)
-        role: Role = "caller" if item.role == "user" else "agent"
-        bound_caller = self._bound_caller_speaks()
-        scope = self._scope_of(role, item.id)
-        is_kept = self._consent.keeps(role, item.id, tag=scope.container_tag if scope else None)
-        if role == "caller" and scope != self._scope:
-            # Kept for who said it; not looked up for who is bound by now.
-            self._consent.keep_private(item.id)
-        if not bound_caller:
-            self._stats.turns_dropped += 1
-            self._say_another()
-            return
-        self._ending.call_goes_on()
-        self._memory_talk.begins(role)
-        said = Said(
-            role,
-            strip_fenced(item.text_content or ""),
-            datetime.fromtimestamp(item.created_at, timezone.utc),
-            scope,
-            interrupted=bool(item.interrupted),
-        )
-        is_somebody = scope is not None or not self._nobody
-        if is_kept and is_somebody and not self._memory_talk.keeps_out():
-            self._memory_talk.add(said)
-            self._intake.take(said)
-        else:
-            self._stats.turns_withheld += not is_blank(said.text)
-            self._passed(said)
-        if item.role == "assistant":
-            self._wiring.agent_replied()
-        else:
-            self._refresh_server_side_realtime(item)
-
-    def _scope_of(self, role: Role, message_id: str) -> Scope | None:
-        """The scope under which a turn was spoken that is committed now: another caller may be bound by now."""
-        if role == "agent":
-            scope, self._finishing = self._finishing or self._scope, None
-            return scope
-        scope = self._spoken_under(message_id)
-        self._recalled_under = {}
-        self._line.turn_over()
-        # The answer to words of somebody else is of no use to the bound caller. An answer to the caller before that was
-        # cut off before its first sound is never committed.
-        self._finishing = scope if scope != self._scope else None
-        return scope
-
-    def _spoken_under(self, message_id: str) -> Scope | None:
-        """Whose words those of the turn under way are, as far as they are known now."""
-        if len(self._line.heard) > 1:
-            self._leave_out(message_id)
-        if message_id in self._recalled_under:
-            return self._recalled_under[message_id]
-        if others := self._line.heard - {self._line.speaker}:
-            bound = self._people.get(next(iter(others)))
-            if bound is not None and bound.scope is not None:
-                return bound.scope
-            if self._line.speaker is not None:
-                self._leave_out(message_id)
-        return self._scope
-
-    def _leave_out(self, message_id: str) -> None:
-        """It is not known whose words these are, or not whose memory."""
-        self._consent.keep_private(message_id)
-        self._say_another()
-
-    def _say_another(self) -> None:
-        self._notices.say_once(
-            "speaker",
-            "Another participant than the bound caller is on the line: what is said is not stored and nothing is "
-            "recalled until bind names the caller",
-        )
-
-    def _deliver(self, said: Said) -> None:
-        said.order = self._capture.record(
-            said.role, said.text, at=said.at, scope=said.scope, interrupted=said.interrupted
-        )
-        if said.scope == self._scope:
-            self._recall.heard(said.role, said.text, said.at)
-
-    def _passed(self, said: Said) -> None:
-        """A turn is in the buffer, or is not to be. The exchange is over when the agent has answered."""
-        if said.role == "agent" and not self._memory_talk.undecided:
-            self._write_soon()
-
-    def _write_soon(self) -> None:
-        """Store the turns so far. A realtime model may report the caller's words after its own reply to them, so they
-        get a moment to arrive and be written in order."""
-        agent, session = self._line.agent()
-        if agent is not None and realtime.is_realtime(agent, session):
-            self._background.start(self._write_later(), "Storing the last turns")
-        else:
-            self._capture.wake()
-
-    async def _write_later(self) -> None:
-        await asyncio.sleep(TRANSCRIPT_WAIT)
-        if not self._memory_talk.undecided:
-            self._capture.wake()
-
-    def _on_transcript(self, event: Any) -> None:
-        self._hears()
-        # Half of a number is none that a redactor knows: with one, only finished words are looked up.
-        if self._bound_caller_speaks() and self._consent.may_search_ahead and not self._redaction.wanted:
-            self._recall.caller_says(event.transcript, final=event.is_final)
-
-    def _hears(self) -> None:
-        """Some of a turn is heard at this moment."""
-        self._line.hears()
-        if self._bound_caller_speaks():
-            self._consent.speaks()
-
-    def _on_user_state(self, event: Any) -> None:
-        if event.new_state == "speaking":
-            self._hears()
-            if self._bound_caller_speaks() and not self._consent.off:
-                self._recall.caller_speaks()
-
     def _refresh_server_side_realtime(self, message: llm.ChatMessage) -> None:
         """A realtime model that takes turns by itself runs no hook; the next reply gets what bears on these words."""
         agent, session = self._line.agent()
         if self._wiring.was_recalled(message.id) or agent is None or not realtime.is_realtime(agent, session):
             return
-        if self._wiring.wants_recall and self._scope is not None:
+        if self._wiring.wants_recall and self._binding.scope is not None:
             self._background.start(self._recall_for_realtime(message), "Recall for the realtime model")
 
     async def _recall_for_realtime(self, message: llm.ChatMessage) -> None:
@@ -818,40 +556,21 @@ class SupermemoryLiveKit(EventSource):
     def _watch_job(self) -> None:
         job = get_job_context(required=False)
         if job is not None and self._ending.watch_job(job):
-            job.room.on("participant_attributes_changed", _guarded(self._on_attributes))
-
-    def _on_attributes(self, changed: dict[str, str], participant: Participant) -> None:
-        """The attribute arrived, or changed, after bind.
-
-        The tag of a call that was bound by the attribute never changes. A call bound by identity, for want of the
-        attribute, is bound again when it arrives, provided that only the backend can have set it.
-        """
-        if (self._scope is None and not self._nobody) or self._line.speaker != participant.identity:
-            return
-        tag = changed.get(TAG_ATTRIBUTE)
-        if not isinstance(tag, str) or not tag.strip() or safe_tag(tag) == self.container_tag:
-            return
-        if self._by_identity and not may_change_own_metadata(participant):
-            logger.info("The attribute %s arrived after bind; the call is bound by it now", TAG_ATTRIBUTE)
-            self.bind(participant=participant, session_id=self._session_id)
-        else:
-            self._notices.say_once(
-                "attribute", "The attribute %s changed after bind; the bound tag stays", TAG_ATTRIBUTE
-            )
+            job.room.on("participant_attributes_changed", guarded(self._binding.attributes_changed))
 
     # -- small things --------------------------------------------------------------------------------------------
 
     def _ready(self, what: str) -> bool:
-        if not self._bound_caller_speaks():
+        if not self._binding.bound_caller_speaks():
             self._hide_soon()
             return False
-        if self._scope is None:
-            if not self._nobody:
+        if self._binding.scope is None:
+            if not self._binding.nobody:
                 self._notices.say_once(
                     "unbound", "No caller is bound: %s does nothing until bind is called", what
                 )
             return False
-        return self._consent.given and not self._erasure.covers(self._scope.container_tag)
+        return self._consent.given and not self._erasure.covers(self._binding.scope.container_tag)
 
 
 def _last_user_message(chat_ctx: llm.ChatContext) -> llm.ChatMessage | None:
@@ -869,15 +588,3 @@ def _not_in(context: llm.ChatContext, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         for hit in hits
         if hit.memory_id is not None or not (lines := spoken_in(hit.text)) or not said.issuperset(lines)
     )
-
-
-def _guarded(handler: Callable[..., None]) -> Callable[..., None]:
-    """An event handler that cannot hurt the call: LiveKit's emitter re-raises a TypeError into the reply."""
-
-    def guarded(*args: Any) -> None:
-        try:
-            handler(*args)
-        except Exception as error:  # noqa: BLE001
-            logger.error("A memory event handler failed with %s", type(error).__name__)
-
-    return guarded

@@ -453,7 +453,7 @@ async def test_an_answer_that_never_came_leaves_the_next_callers_answer_to_them(
     async with started(SupermemoryAgent(memory, instructions="Be kind."), llm=model) as session:
         memory.attach(session)
         # The state that such a reply leaves: who was answered when the next caller was bound.
-        memory._finishing = memory._scope  # pyright: ignore[reportPrivateUsage]
+        memory._conversation._finishing = memory._binding.scope  # pyright: ignore[reportPrivateUsage]
         memory.bind(container_tag="bo", session_id="room-1")
         await say(session, "This is Bo")
     await memory.aclose()
