@@ -57,6 +57,10 @@ SOFT_BUDGET = 0.15
 """Seconds a reply waits for a part that has a substitute at hand: a newer profile than the one that is known, the
 service's search beside what the mirror or an early search has found."""
 
+SPARE_HITS = 10
+"""Hits asked for beyond `search_limit` at most, one per turn of this call: its turns are stored under the same tag, and
+left out of what is shown since the model has them before it."""
+
 MIRROR_BUDGET = 0.5
 """Seconds a reply waits for the mirror, which answers in milliseconds unless the machine is overloaded."""
 
@@ -70,6 +74,7 @@ class Recollection:
 
     profile: Profile | None = None
     hits: tuple[Hit, ...] = ()
+    """More than `search_limit` where turns of this call may be among them."""
     tail: Tail | None = None
     """The end of the last call, while the service has made no memories of it."""
 
@@ -92,6 +97,8 @@ class Recall:
         self._ahead: Asked | None = None
         """The mirror's search for the words so far."""
         self._bound_at = datetime.now(timezone.utc)
+        self._own_turns = 0
+        """Turns of this call that a search of the bound caller may find."""
         self._forgets = 0
         self._without_tail: set[str] = set()
         """Callers who had something forgotten in this call: the end of an earlier one may hold it."""
@@ -122,6 +129,10 @@ class Recall:
     def _wants_search(self) -> bool:
         return self._params.mode in ("query", "full")
 
+    @property
+    def _hits_wanted(self) -> int:
+        return self._params.search_limit + min(self._own_turns, SPARE_HITS)
+
     # -- what happens in the call ------------------------------------------------------------------------------
 
     def bind(self, tag: str, document_id: str | None = None) -> None:
@@ -136,6 +147,7 @@ class Recall:
     def unbind(self) -> None:
         """Nobody is on the line whose memory may be shown. What is still to come for the last caller is dropped."""
         self._tag = None
+        self._own_turns = 0
         self._freshest = None
         self._fetch = None
         self._probe = None
@@ -181,6 +193,7 @@ class Recall:
 
     def heard(self, role: Role, text: str, at: datetime) -> None:
         """A turn of this call, without recalled text in it."""
+        self._own_turns += 1
         if self._tag is not None and (mirror := self._load_ahead(self._tag)) is not None:
             mirror.heard(role, text, at)
 
@@ -435,7 +448,7 @@ class Recall:
         answers = lookup.answers()
         if answers:
             lookup.served = True
-            hits = merged(list(answers.values()), self._params.search_limit)
+            hits = merged(list(answers.values()), self._hits_wanted)
             return hits, tuple(source for source, found in answers.items() if found)
         late = self._lookups.late_hits(self._tag, lookup)
         return late, ("late",) if late else ()
@@ -476,7 +489,7 @@ class Recall:
             return
         params = self._params
         search = self._search(
-            lookup.tag, lookup.text, limit=params.search_limit, threshold=params.search_threshold
+            lookup.tag, lookup.text, limit=self._hits_wanted, threshold=params.search_threshold
         )
         lookup.search = self._background.start(search, "Recall")
         self._asked.add(lookup.text, lookup.search)
@@ -499,7 +512,7 @@ class Recall:
 
     async def _search_here(self, mirror: Mirror, text: str) -> tuple[Hit, ...]:
         params = self._params
-        return tuple(await mirror.search(text, limit=params.search_limit, threshold=params.search_threshold))
+        return tuple(await mirror.search(text, limit=self._hits_wanted, threshold=params.search_threshold))
 
     async def _chosen(self, asked: Asked, text: str) -> Chosen | None:
         await asyncio.wait({asked.search})
@@ -508,7 +521,7 @@ class Recall:
             return None
         params = self._params
         return await asyncio.to_thread(
-            choose, hits, asked.words, text, limit=params.search_limit, threshold=params.search_threshold
+            choose, hits, asked.words, text, limit=self._hits_wanted, threshold=params.search_threshold
         )
 
     def _start_tail(self, tag: str) -> asyncio.Task[None]:

@@ -444,6 +444,26 @@ async def test_a_forgotten_fact_is_not_shown_again_not_even_as_a_fall_back() -> 
     await memory.aclose()
 
 
+@pytest.mark.parametrize("mirror", [False, True])
+async def test_words_of_this_call_take_no_fact_its_place(mirror: bool) -> None:
+    """Design 4.6: `search_limit` results are merged into the turn; what the context holds already is none of them."""
+    facts = ("Owns a blue boat.", "The boat is old.")
+    store = store_with(*facts)
+    memory = memory_over(store, search_limit=2, mirror=mirror, mode="query")
+    model = ScriptedLLM(lambda context, tools: "Certainly.")
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        for words in ("A blue boat, please.", "The boat is blue.", "My boat is called Nina."):
+            await say(session, words)
+        await asyncio.sleep(1)
+        lines = (store.document(TAG, "lk-room-1") or "").splitlines()
+        said = [Hit(line, 0.9) for line in lines if "Caller" in line]
+        store.hits[TAG] = [*said, *store.hits[TAG]]
+        await say(session, "Which boat do I own?")
+    assert all(fact in model.last.text for fact in facts)
+    await memory.aclose()
+
+
 async def test_words_of_this_call_are_not_shown_to_the_model_a_second_time() -> None:
     """Design 4.6: the block holds notes from earlier; what the context holds already would crowd them out."""
     store = store_with()
