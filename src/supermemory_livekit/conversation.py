@@ -79,6 +79,8 @@ class Conversation:
         self.intake = Intake(redaction, stats, deliver=self._deliver, passed=self._passed)
         self._begun_under: dict[str, Scope] = {}
         """By id of a message that is not committed yet, whose words it is, as known when a reply to it was begun."""
+        self._committed_last: tuple[str, str | None] = ("", None)
+        """Id of the message of the caller that was committed last, and who was listened to then."""
         self._finishing: Scope | None = None
         """Whose answer the agent gives though another caller is bound by now; it is committed at its end."""
 
@@ -110,6 +112,12 @@ class Conversation:
             self._consent.keep_private(message_id)
             return
         self._consent.answered(message_id)
+        committed, spoken_by = self._committed_last
+        if message_id == committed:
+            if self._line.linked not in (None, spoken_by):
+                # The reply goes on, after a tool perhaps, with somebody else on the line.
+                self._consent.keep_private(message_id)
+            return
         if (scope := self._spoken_under(message_id)) is not None:
             self._begun_under[message_id] = scope
 
@@ -223,6 +231,7 @@ class Conversation:
             return scope
         scope = self._spoken_under(message_id)
         self._begun_under = {}
+        self._committed_last = (message_id, self._line.linked)
         self._line.turn_over()
         # The answer to words of somebody else is of no use to the bound caller. An answer to the caller before that was
         # cut off before its first sound is never committed.

@@ -41,10 +41,16 @@ class Line:
             self.speaker = participant.identity
         return participant if participant.identity != self.speaker else None
 
+    @property
+    def linked(self) -> str | None:
+        """Identity of the participant whom the sessions listen to; None without one."""
+        participant = self._participant()
+        return participant.identity if participant is not None else None
+
     def hears(self) -> None:
         """Some of a turn is heard at this moment."""
-        if (participant := self._participant()) is not None:
-            self.heard.add(participant.identity)
+        if (linked := self.linked) is not None:
+            self.heard.add(linked)
 
     def turn_over(self) -> None:
         """The caller's turn was committed."""

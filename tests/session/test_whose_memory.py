@@ -255,6 +255,35 @@ async def test_words_are_whose_they_were_though_the_first_is_back_when_they_are_
     ]
 
 
+async def test_words_are_not_looked_up_for_who_takes_the_line_while_they_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Issue: never recalled under another's tag; a tool takes its time, and another one has the phone by then."""
+    ana, ben = Person("ana"), Person("ben")
+    line = Line(monkeypatch, ana)
+    store = ScriptedStore()
+    memory = memory_over(store, follow=True, mirror=False)
+    memory.bind(participant=ana)
+
+    @llm.function_tool
+    async def look() -> str:
+        """Looks."""
+        line.linked_participant = ben
+        return "seen"
+
+    def reply(context: ChatContext, tools: list[llm.Tool]) -> Any:
+        return "Done." if context.items[-1].type == "function_call_output" else ToolCall("look", {})
+
+    agent = SupermemoryAgent(memory, instructions="Be kind.", tools=[look])
+    async with started(agent, llm=ScriptedLLM(reply)) as session:
+        memory.attach(session)
+        await say(session, "Where are my pigeons?")
+    assert memory.container_tag == "ben"
+    searched = [call.tag for call in store.called("search") if "pigeons" in str(call.arguments)]
+    assert searched == ["ana"]
+    await memory.aclose()
+
+
 @pytest.mark.parametrize("follow", [False, True])
 async def test_words_of_two_people_in_one_turn_are_nobodys(
     follow: bool, monkeypatch: pytest.MonkeyPatch
