@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from supermemory import AsyncSupermemory
 
@@ -48,6 +49,11 @@ class Service:
 
 
 INSPECTOR_KEY = "the-key"
+
+OTHER_THREADS_USE_RANDOM = pytest.mark.filterwarnings(
+    "ignore:Do not use the `random` module:hypothesis.errors.HypothesisDeprecationWarning"
+)
+"""For property tests on PostgreSQL: the pool's threads do so, which hypothesis takes for the test's doing."""
 
 
 class Inspected:

@@ -14,7 +14,7 @@ from supermemory_livekit.local import app
 from supermemory_livekit.local.inspector.api import api_endpoints
 from supermemory_livekit.local.recalls import RecentSearches
 
-from .support import Inspected, Service, call
+from .support import OTHER_THREADS_USE_RANDOM, Inspected, Service, call
 
 BOTH_DATABASES = pytest.mark.parametrize("location", ["sqlite", "postgresql"], indirect=True)
 
@@ -319,6 +319,7 @@ async def test_no_route_reaches_another_tag_by_any_id(page: Inspected) -> None:
 
 
 @BOTH_DATABASES
+@OTHER_THREADS_USE_RANDOM
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_no_route_shows_or_changes_what_is_under_another_tag(
