@@ -9,7 +9,8 @@ share of kept facts that are right, recall the share of labels that are met. Lab
 and `expires`, and a call which memories are to be forgotten; those are counted apart.
 
 `--file` measures labelled calls of your own instead: a JSON list of the same form, for example
-`[{"id": "1", "kind": "home", "call": ["A: Hello.", "C: I live in Porto."], "facts": [{"has": ["Porto"], "static": true}]}]`.
+
+    [{"id": "1", "kind": "home", "call": ["A: Hello.", "C: I live in Porto."], "facts": [{"has": ["Porto"]}]}]
 
 `--rules-only` works without the sentence encoder, `--model` asks the configured chat model instead of the rules.
 """
@@ -116,21 +117,22 @@ def score(case: dict[str, Any], changes: Changes, total: Score) -> str:
     return "\n    ".join(wrong)
 
 
+def cases_of(name: str) -> list[dict[str, Any]]:
+    """One of the project's own sets, or the labelled calls in a file."""
+    path = Path(name) if name.endswith(".json") else DATA / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 async def measure(name: str, extractor: Extractor, show: bool) -> Score:
-    """Measures one of the project's own sets."""
-    return await measure_file(DATA / f"{name}.json", extractor, show)
-
-
-async def measure_file(path: Path, extractor: Extractor, show: bool) -> Score:
-    """Measures the labelled calls in `path` and prints the counts; `show` also prints what is wrong, case by case."""
+    """Prints the counts of the set `name`; `show` also prints what is wrong, case by case."""
     total = Score()
-    for case in json.loads(path.read_text(encoding="utf-8")):
+    for case in cases_of(name):
         changes = await extractor.extract(lines_of(case), known_of(case), at=SUNDAY)
         wrong = score(case, changes, total)
         if wrong and show:
             print(f"{case['id']} {case['kind']}\n    {wrong}")
     print(
-        f"{path.stem}: kept={total.kept} right={total.right} expected={total.expected} met={total.met} "
+        f"{name}: kept={total.kept} right={total.right} expected={total.expected} met={total.met} "
         f"details={total.details_right}/{total.details}"
     )
     return total
@@ -145,13 +147,15 @@ async def main() -> None:
     parser.add_argument(
         "--show", action="store_true", help="print what is wrong with the dev set, or the file"
     )
-    parser.add_argument("--file", type=Path, help="labelled calls of your own, instead of the project's")
+    parser.add_argument(
+        "--file", metavar="FILE.json", help="labelled calls of your own, instead of the project's"
+    )
     options = parser.parse_args()
     extractor: Extractor = RuleExtractor(lambda: None) if options.rules_only else RuleExtractor()
     if options.model:
         extractor = extractor_from_env()
     if options.file is not None:
-        own = await measure_file(options.file, extractor, options.show)
+        own = await measure(options.file, extractor, options.show)
         print(f"precision={own.precision:.3f} recall={own.recall:.3f}")
         return
     dev = await measure("dev", extractor, options.show)

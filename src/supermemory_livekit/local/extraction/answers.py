@@ -21,7 +21,19 @@ _SERVICE = re.compile(
     r"are you (?:still|there|ready|sure|okay)|how are you|how can i help|what can i do|how may i|"
     r"are you calling|ready|"
     r"have you (?:tried|got a pen)|is now a good time|how (?:do|did) you (?:like|hear|find)|okay\?|isn't it|"
-    r"and you|huh|right\?|what do you think|how(?:'s| is| are) (?:it|things|the|your))\b",
+    r"and you|huh|right\?|what do you think|how(?:'s| is| are) (?:it|things|the|your)|"
+    r"(?:was|womit|wie) kann ich|kann ich (?:ihnen )?(?:sonst |noch )*(?:etwas |was )?(?:für sie|helfen)|sonst noch|"
+    r"sind sie (?:noch )?(?:da|dran|bereit)|hören sie mich|soll ich|möchten sie,? dass|wie geht|"
+    r"(?:en qué|cómo) (?:le |te |la |lo )?puedo|puedo ayudar|algo más|alguna otra cosa|sigue ahí|me oye|qué tal|"
+    r"cómo est[áa]s?|quiere que|"
+    r"(?:que|comment) (?:puis-je|je peux)|puis-je vous aider|autre chose|vous êtes (?:toujours )?là|m'entendez|"
+    r"comment (?:allez|ça va)|voulez-vous que|"
+    r"(?:em que|como) (?:o |a |lhe )?posso|posso ajudar|mais alguma coisa|ainda está aí|ouve-me|como (?:está|vai)|"
+    r"quer que|"
+    r"(?:come|in cosa) posso|posso (?:aiutar|fare)\w*|altro\?|qualcos'altro|ancora lì|mi sente|come (?:sta|va)|"
+    r"vuole che|"
+    r"(?:waarmee|wat|hoe) kan ik|kan ik (?:u |je )?(?:nog |ergens )?(?:mee |anders )?helpen|nog iets|bent u er nog|"
+    r"hoort u mij|hoe gaat|zal ik)\b|\baltro ?\?",
     re.IGNORECASE,
 )
 _ABOUT_CALLER = re.compile(
@@ -38,7 +50,16 @@ _DETAIL = re.compile(
     r"adresse|wohnen|"
     r"nombre|teléfono|dirección|vive|nom|téléphone|adresse|habitez|nome|telefone|endereço|mora|telefono|"
     r"indirizzo|abita|"
-    r"naam|telefoonnummer|adres|woont)\b",
+    r"naam|telefoonnummer|adres|woont|rauch\w*|tiere?|haustier\w*|vegetari\w*|vegan\w*|végétari\w*|hijos|niños|mascotas?|fuma|enfants|animaux|fumez|filhos|"
+    r"animais|figli|animali|huisdier\w*|kinderen|rookt)\b",
+    re.IGNORECASE,
+)
+_ELLIPTIC = re.compile(
+    r"^(?:(?:and|oh|okay|ok|right|und|y|et|e|en|ah)[ ,]+)*(?:since when|(?:for )?how long(?: for)?|how so|"
+    r"why(?: not| is that)?|how come|really|is it|are you|do you|did you|have you|"
+    r"seit wann|wieso|warum|wie lange|desde cuándo|por qué|"
+    r"depuis quand|pourquoi|depuis combien de temps|desde quando|porquê|da quando|perché|sinds wanneer|hoezo|waarom|"
+    r"hoe lang)(?: denn| dan| al| schon)?\W*$",
     re.IGNORECASE,
 )
 _YES_NO = re.compile(
@@ -72,6 +93,11 @@ class Asked:
     def is_service(self) -> bool:
         """It asks what to do next, not who the caller is."""
         return _SERVICE.search(self.question) is not None
+
+    @property
+    def is_elliptic(self) -> bool:
+        """It names nothing by itself ("Since when?"), so that an answer to it says nothing."""
+        return _ELLIPTIC.match(self.question) is not None
 
     @property
     def about_caller(self) -> bool:

@@ -171,6 +171,15 @@ _AS_TOLD: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"^(?:the |your |a )?(?P<rest>(?:\w+ )?(?:name|number|address|e-?mail|birthday)),? ?(?:please)?\?",
             r"My \g<rest> is",
         ),
+        (
+            r"^who(?:'s| is| am i| do i)\b[^?]*\b(?:calling|speaking|talking|there|this|to|with)\b[^?]*\??",
+            "My name is",
+        ),
+        (
+            r"^(?:is (?:that|this)|am i \w+ (?:with|to)) (?P<who>(?:mr|mrs|ms|miss|dr|mister|madam|(?-i:[A-Z]))\w*)",
+            r"My name is \g<who>",
+        ),
+        (r"^what (?:should|can|may|shall|do) (?:i|we) call you\b[^?]*\??", "My name is"),
         (r"^(?:are|were) you\b", "I am"),
         (r"^(?:do|did|have|would|can) you(?: have)?\b", "I have"),
         (r"^(?:what|which|who)(?:'s| is| was| are) your\b(?P<rest>[^?]*)\??", r"My\g<rest> is"),

@@ -6,16 +6,19 @@ matched without regard to case.
     common: WORDS              by which the language is recognised
     define NAME: PATTERN       `@NAME@` in later patterns stands for it
     first: PATTERN             the caller speaks of themselves or of theirs
-    unreal: PATTERN            a hypothetical, a wish or a guess
+    unreal: PATTERN            a hypothetical, a wish, a guess or irony
     hearsay: PATTERN           somebody else's claim
     talk: PATTERN              talk about the call itself, and courtesies
+    asks: PATTERN              a question in the form of a statement: "I wanted to know …"
+    introduces: PATTERN        the caller says who they are: "hi it's Ana"
     take_back: PATTERN         a joke, or a wish not to be remembered: what was said just before is not kept
     forget: PATTERN            a wish to forget what the group `what` names
     request: PATTERN           a question that asks for something to be booked or ordered
     topic SLOT FLAGS: PATTERN  a kind of fact. `-` in SLOT is a space, `{what}` is filled with the pattern's group
 
 Flags of a topic: `single` when facts of the slot take each other's place; `passing` for events, orders and plans;
-`unsure` when the classifier may overrule it ("my dog is barking" says nothing of the dog).
+`unsure` when the classifier may overrule it ("my dog is barking" says nothing of the dog); `always` when it need not
+speak of the caller (an e-mail address spelled out).
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ class Topic:
     static: bool
     single: bool
     sure: bool
+    always: bool
 
     def slot_in(self, text: str) -> str | None:
         """The slot that `text` fills, or None when it is not of this kind."""
@@ -63,6 +67,8 @@ class Language:
     unreal: re.Pattern[str]
     hearsay: re.Pattern[str]
     talk: re.Pattern[str]
+    asks: re.Pattern[str]
+    introduces: re.Pattern[str]
     take_back: re.Pattern[str]
     request: re.Pattern[str]
     forget: tuple[re.Pattern[str], ...]
@@ -120,6 +126,8 @@ def _read(code: str, text: str) -> Language:
         unreal=any_of("unreal"),
         hearsay=any_of("hearsay"),
         talk=any_of("talk"),
+        asks=any_of("asks"),
+        introduces=any_of("introduces"),
         take_back=any_of("take_back"),
         request=any_of("request"),
         forget=tuple(map(_compile, entries.get("forget", ()))),
@@ -135,6 +143,7 @@ def _topic(details: Iterable[str], pattern: str) -> Topic:
         static="passing" not in flags,
         single="single" in flags,
         sure="unsure" not in flags,
+        always="always" in flags,
     )
 
 

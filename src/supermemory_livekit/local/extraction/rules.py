@@ -161,10 +161,12 @@ class _Call:
 
     def _hear(self, line: Line) -> None:
         said = line.at or self._at
-        parts = list(sentences(line.text))
         previous: _Kept | None = None
-        supposing = corrected = False
-        for number, part in enumerate(parts):
+        supposing = corrected = goes_on = skipping = False
+        for number, part in enumerate(sentences(line.text)):
+            # What follows a comma shares the fate of what is supposed or quoted before it.
+            skipping, went_on = skipping and goes_on, goes_on
+            goes_on = part.endswith(",")
             text = clean(part)
             corrected = corrected or _WAS_WRONG.search(part) is not None
             asked = self._asked if number == 0 or (previous is None and number == 1) else None
@@ -174,21 +176,28 @@ class _Call:
             if self._corrects(part, text, said, previous):
                 previous = self._kept[-1]
                 continue
-            if self._language.unreal.search(text):
-                supposing = True
+            if self._language.unreal.search(text) or self._language.unreal.search(part):
+                supposing = skipping = True
                 continue
-            if supposing and is_question(text):
+            if skipping or (supposing and is_question(text)):
                 continue
+            if self._language.hearsay.search(text):
+                skipping = True
             if previous is not None and _GOES_ON.match(text) and len(text.split()) <= _SHORT_ANSWER:
                 previous = self._extend(previous, text)
                 continue
+            before = previous if went_on else None
             previous = self._keep(text, part, asked, said)
+            if previous is not None and before is not None:
+                previous = self._joined(before, previous)
             if previous is not None and corrected:
                 previous = self._restated(previous)
                 corrected = False
 
     def _keep(self, text: str, part: str, asked: Asked | None, said: datetime) -> _Kept | None:
         fact = self._stated(text, said)
+        if fact is None and self._language.introduces.search(part) and not is_question(part):
+            fact = self._fact(text, True, said)
         if asked is not None and (fact is None or len(text.split()) <= 3) and not self._rule(text, sure=True):
             fact = self._answered(asked, part, said) or fact
         if fact is None:
@@ -202,6 +211,18 @@ class _Call:
         longer = replace(kept, fact=replace(kept.fact, text=f"{kept.fact.text} {text}"))
         self._kept[self._kept.index(kept)] = longer
         return longer
+
+    def _joined(self, kept: _Kept, further: _Kept) -> _Kept:
+        """Parts of one sentence that hold equally long are one memory, as they were said."""
+        one, other = kept.fact, further.fact
+        if one.static != other.static or other.text.startswith("Asked "):
+            return further
+        expires = max(filter(None, (one.expires, other.expires)), default=None)
+        text = f"{one.text.rstrip('.')}, {other.text}"
+        joined = replace(kept, fact=replace(one, text=text, expires=expires))
+        self._kept[self._kept.index(kept)] = joined
+        self._kept.remove(further)
+        return joined
 
     def _restated(self, kept: _Kept) -> _Kept:
         """What was wrong is said anew: it takes the place of what it says otherwise."""
@@ -223,12 +244,14 @@ class _Call:
             if not language.request.search(text):
                 return None
             return self._fact(text, False, said) if self._odds(text, 0.0).nothing < 1 - _DOUBT else None
-        rule = self._rule(text, sure=True) if personal else None
+        if language.asks.search(text):
+            return None
+        rule = self._rule(text, sure=True, personal=personal)
         if rule is not None:
             return self._fact(text, rule, said)
         if language.talk.search(text):
             return None
-        rule = self._rule(text, sure=False) if personal else None
+        rule = self._rule(text, sure=False, personal=personal)
         odds = self._odds(text, 0.5 if rule is not None else 1.0)
         if rule is not None:
             if 1 - odds.nothing < _DOUBT:
@@ -238,10 +261,12 @@ class _Call:
             return self._fact(text, odds.durable >= odds.passing, said)
         return None
 
-    def _rule(self, text: str, *, sure: bool) -> bool | None:
+    def _rule(self, text: str, *, sure: bool, personal: bool = True) -> bool | None:
         """Whether the fact that a rule sees in `text` stays true; None when no rule sees one."""
         found = [
-            topic for topic in self._language.topics if topic.sure is sure and topic.pattern.search(text)
+            topic
+            for topic in self._language.topics
+            if topic.sure is sure and (personal or topic.always) and topic.pattern.search(text)
         ]
         if not found:
             return None
@@ -261,7 +286,9 @@ class _Call:
         told = asked.told(answer)
         static = self._rule(told, sure=True)
         if static is None:
-            if asked.is_service or (asked.is_yes_or_no(answer) and not asked.about_caller):
+            if asked.is_service or asked.is_elliptic or self._language.asks.search(answer):
+                return None
+            if asked.is_yes_or_no(answer) and not (asked.about_caller or asked.wants_detail):
                 return None
             odds = self._odds(f"{asked.question} {answer}", 0.0 if asked.wants_detail else 1.0)
             if 1 - odds.nothing < _SURE_ANSWER:

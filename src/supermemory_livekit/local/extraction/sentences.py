@@ -19,15 +19,48 @@ _ABBREVIATION = re.compile(
 )
 _END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+(?=\S)")
 # Two statements of one sentence are judged apart: a name stays true after the table it was given for.
+_SELF = (
+    r"I|I'm|I've|I'd|I'll|we|we're|we've|my|our|ich|wir|meine?|je|j'|mon|ma|nous|yo|mi|tengo|soy|vivo|estoy|quiero|"
+    r"quería|quisiera|necesito|me llamo|eu|meu|minha|moro|tenho|sou|estou|quero|queria|preciso|chamo-me|io|mio|mia|"
+    r"ho|sono|abito|vorrei|mi chiamo|ik|mijn|wij"
+)
 _AND_I = re.compile(
-    r",?\s+(?P<word>and|but|y|e|und|et|mais|en|maar|aber|pero|mas|ma)\s+"
-    r"(?=(?:I|I'm|I've|I'd|we|we're|my|our|but everybody|ich|meine?|je|j'|mon|ma|yo|mi|eu|meu|minha|io|mio|"
-    r"mia|ik|mijn)\b)",
+    rf",?\s+(?P<word>and|but|y|e|und|et|mais|en|maar|aber|pero|mas|ma)\s+(?=(?:{_SELF}|but everybody)\b)",
     re.IGNORECASE,
 )
+# Speech has few stops: a comma stands for one, or nothing does.
+_COMMA_I = re.compile(
+    rf"(?<=,)\s+(?=(?:(?:and|but|also|actually|oh|um|uh|well|und|y|et|e|en)\s+)*(?:{_SELF})\b"
+    r"(?! (?:mean|think|guess|suppose|know|say|said|hope|believe|imagine|must say|glaube|denke|meine|pense|crois)\b))",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?<!\bif)(?<!\bwhat)(?<!\bwhen)(?<!\bwhere)(?<!\bhow)(?<!\bthat)(?<!\bwho)(?<!\bwhy)(?<!\bwhich)(?<!\bas)"
+    r"(?<!\bmuch)(?<!\bmany)(?<!\blong)(?<!\btime)(?<!\bwhatever)"
+    r"(?:,?\s+(?:(?:so|and|but|then|anyway|oh)\s+)*"
+    r"(?=(?:can|could|would|will|do|are|have|did) (?:you|we)\b|(?:can|could|may|should|do) i\b|"
+    r"(?:what time|how (?:much|long|many|do|does|is)|when (?:do|does|is|are|can)|where (?:do|is|are|can)|"
+    r"what (?:do|does|is|are)|my name(?:'s| is)|(?:i'm|i am) (?:just )?(?:calling|ringing|phoning)|"
+    r"i was (?:just )?wondering|i (?:just )?wanted to (?:ask|know))\b)|"
+    r",\s+(?:(?:so|and|but|then|anyway|oh)\s+)*(?=(?:is|are|does|do|will|would) (?:there|it|that|this|the|your)\b))",
+    re.IGNORECASE,
+)
+_INVERTED = re.compile(
+    r"^(?:(?:and|but|so|or|oh|um|uh|well|okay|ok|hi|hello|yeah|right|then|also|just)[ ,]+)*"
+    r"(?:(?:do|does|did|don't|doesn't|didn't|are|aren't|is|isn't|am|was|were|can|can't|could|would|will|should|shall|"
+    r"may) (?:you|i|we|he|she|it|they|there|that|this|the|your|my|our|any\w*|someone|somebody)\b|"
+    r"(?:have|haven't|has|hasn't) (?:you|i|we|he|she|they|there)\b|"
+    r"(?:haben|können|könnten|sind|gibt|kann|könnte|darf) (?:sie|ihr|es|ich|man)\b|"
+    r"(?:hebben|zijn|kunnen|kan|mag|heeft) (?:jullie|u|je|ik|we)\b|est-ce que\b|(?:avez|êtes|pouvez|puis)-)",
+    re.IGNORECASE,
+)
+_LEAST_APART = 4
+"""Words of a statement that a question without a comma may follow."""
 
 _VERB = re.compile(
-    r"\b(?:i|we|i'm|i've|we're|we've|is|are|was|were|has|have|\w+'s (?!\w+ \w+$)|can't|doesn't|works?)\b",
+    r"\b(?:i|we|i'm|i've|we're|we've|it's|is|are|was|were|has|have|\w+'s (?!\w+ \w+$)|can't|doesn't|works?|calls?|"
+    r"ich|wir|bin|ist|sind|heiße|habe?|wohnen?|je|j'\w+|suis|c'est|est|soy|es|tengo|vivo|estoy|llamo|sou|é|tenho|"
+    r"moro|estou|chamo|sono|è|ho|abito|chiamo|ik|is|ben|heb|woon|heet)\b",
     re.IGNORECASE,
 )
 
@@ -143,7 +176,10 @@ _COMMON = frozenset(
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The statements of a turn, in order: sentences, and the halves of "my name is … and I want …"."""
+    """The statements of a turn, in order: sentences, and the halves of "my name is … and I want …".
+
+    A part that ends with a comma belongs to the same sentence as the next.
+    """
     start = 0
     for found in _END.finditer(text):
         if _ABBREVIATION.search(text[max(start, found.start() - 12) : found.start()]):
@@ -157,15 +193,32 @@ def _statements(sentence: str) -> Iterator[str]:
     sentence = sentence.strip()
     if len(sentence) > _LONGEST_READ:  # speech without stops
         sentence = sentence[:_LONGEST_READ].rsplit(" ", 1)[0]
-    if not sentence.endswith("?"):  # a question stays one, whichever half asks it
-        start = 0
-        for found in _AND_I.finditer(sentence):
-            half = sentence[start : found.start()]
-            if found["word"].casefold() in ("and", "but") and not _VERB.search(half):
-                continue  # "my husband and I"
-            yield half.strip()
+    start = 0
+    for found in _ASKS.finditer(sentence):
+        before = sentence[start : found.start()]
+        if len(before.split()) >= _LEAST_APART and _VERB.search(before):
+            yield from _halves(before.rstrip(" ,") + ("," if "," in found[0] else ""))
             start = found.end()
-        sentence = sentence[start:].strip()
+    sentence = sentence[start:].strip()
+    if sentence.endswith("?"):  # a question stays one, whichever half asks it
+        yield sentence
+    else:
+        yield from _halves(sentence)
+
+
+def _halves(sentence: str) -> Iterator[str]:
+    """What the caller says of themselves in one breath; a part that ends with a comma goes on in the next."""
+    start = 0
+    places = [*_AND_I.finditer(sentence), *_COMMA_I.finditer(sentence)]
+    for found in sorted(places, key=lambda it: it.start()):
+        half = sentence[start : found.start()]
+        word = found.groupdict().get("word", "")
+        if word.casefold() in ("and", "but", "") and not _VERB.search(half):
+            continue  # "my husband and I"
+        if half.strip():
+            yield half.strip()
+        start = found.end()
+    sentence = sentence[start:].strip()
     if sentence:
         yield sentence
 
@@ -182,15 +235,19 @@ def clean(sentence: str) -> str:
 
 
 def is_question(sentence: str) -> bool:
-    """Whether the sentence is written as a question. Requests count as well."""
-    return sentence.rstrip(" \"'”’").endswith("?") or sentence.startswith("¿")
+    """Whether the sentence is asked: by its mark, or by its words where no mark is written. Requests count as well."""
+    return (
+        sentence.rstrip(" \"'”’").endswith("?")
+        or sentence.startswith("¿")
+        or _INVERTED.match(sentence) is not None
+    )
 
 
 def is_latin(text: str) -> bool:
-    """Whether most letters are of the Latin script, the only one that the rules read."""
+    """Whether most letters are of the Latin script, the only one that the rules read. Digits alone are, too."""
     letters = [char for char in text[:1_000] if char.isalpha()]
     latin = sum("LATIN" in unicodedata.name(char, "") for char in letters)
-    return bool(letters) and latin * 2 > len(letters)
+    return latin * 2 > len(letters) if letters else any(char.isdigit() for char in text[:1_000])
 
 
 def normal(text: str) -> str:
