@@ -1,5 +1,8 @@
 """Checks whether the memory works from here: key, reach, clock, API, and a round trip under a tag of its own.
 
+Where the service refuses, or has no such route, a few plain requests tell what is at fault: the key, the address, or an
+SDK of the other generation of the API.
+
 The round trip writes a sentence of ours under a container tag made for it, finds it again, and erases it. No tag of a
 caller is asked for anything.
 """
@@ -14,21 +17,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import httpx
 
 from .erasure import erase_caller
-from .errors import (
-    AccessDenied,
-    NotFound,
-    PaymentRequired,
-    RequestRejected,
-    ServiceError,
-    ServiceTimeout,
-    ServiceUnavailable,
-)
+from .errors import AccessDenied, APIMismatch, NotFound, PaymentRequired, RequestRejected, ServiceError
+from .plain_words import ADDRESS, OLDER_SDK, Told, failure, problem
+from .sdk_client import Client
 from .store import Dreaming, MemoryStore
+from .unlogged import unlogged
 
 __all__ = ["Check", "State", "diagnose"]
 
@@ -67,18 +65,34 @@ class Check:
 
 
 async def diagnose(
-    store: MemoryStore, client: Any, *, key: str, round_trip: bool = True
+    store: MemoryStore, client: Client, *, key: bool, embedded: bool, round_trip: bool = True
 ) -> AsyncGenerator[Check]:
-    """The checks, one after another. `client` is the SDK's, for the clock; `key` says where the key is from."""
+    """The checks, one after another.
+
+    Args:
+        store: What a call would use.
+        client: The client below it, for what the store does not ask.
+        key: Whether a key is set.
+        embedded: Whether the service is the one in this process.
+        round_trip: Whether to write, find and erase.
+    """
     tag = f"doctor-{uuid.uuid4().hex}"
-    reach = await _reach(store, tag)
-    denied = reach.state == "failed" and reach.name == "key"
-    if not denied:
-        yield Check("key", "ok", f"{key}; accepted") if reach.state == "ok" else Check("key", "skipped", key)
+    reach = await _reach(store, client, tag, key=key, embedded=embedded)
+    if reach.name != "key":
+        source = (
+            "the embedded service needs none"
+            if embedded
+            else "SUPERMEMORY_API_KEY is set"
+            if key
+            else "none is set"
+        )
+        reached = reach.state == "ok"
+        yield Check("key", "ok", f"{source}; accepted") if reached else Check("key", "skipped", source)
     yield reach
     if reach.state == "failed":
         for name in ("clock", "api", *(["round trip"] if round_trip else [])):
-            yield Check(name, "skipped", "not looked at, since the service cannot be used")
+            if name != reach.name:
+                yield Check(name, "skipped", "not looked at, since the service cannot be used")
         return
     yield await _clock(client)
     yield await _api(store, tag)
@@ -90,50 +104,92 @@ async def diagnose(
 # -- reach, and the key ---------------------------------------------------------------------------------------------
 
 
-async def _reach(store: MemoryStore, tag: str) -> Check:
+async def _reach(store: MemoryStore, client: Client, tag: str, *, key: bool, embedded: bool) -> Check:
+    """That the service answers as it should. Where it does not, the check is named after what is at fault."""
     try:
         _, first = await _timed(store.profile(tag, timeout=_REQUEST))
         _, seconds = await _timed(store.profile(tag, timeout=_REQUEST))
     except AccessDenied as error:
-        return Check(
-            "key",
-            "failed",
-            f"the service refuses it ({error.status})",
-            "Set SUPERMEMORY_API_KEY to a key of this service; a scoped key can use its own container tag alone.",
-        )
-    except PaymentRequired:
-        return Check("reach", "failed", "no balance (402)", "Top up the organisation's balance.")
-    except NotFound:
-        return Check(
-            "reach",
-            "failed",
-            "something answers, but it has no profile route (404)",
-            "Check --base-url: it names another service, or one that speaks another generation of the API.",
-        )
-    except (ServiceTimeout, ServiceUnavailable) as error:
-        return Check(
-            "reach",
-            "failed",
-            str(error),
-            "Check --base-url, that the service runs, and that a firewall or proxy lets this machine through.",
-        )
-    except ServiceError as error:
-        return Check("reach", "failed", str(error), "Check --base-url and the version of the service.")
+        if error.status == 403 and await _status(client, "GET", "/health") == 403:
+            return _failed("reach", _refused_by_name(client))
+        return _failed("key", failure(error, key=key))
+    except (APIMismatch, NotFound) as error:
+        if (other := await _other_generation(client, tag, error)) is not None:
+            return _failed("api", other)
+        return _failed("reach", _no_memory_service(client))
+    except (ServiceError, NotImplementedError) as error:
+        return _failed("reach", failure(error, key=key, embedded=embedded))
     found = f"answers in {_ms(seconds)}, {_ms(first)} with the connection"
     if seconds > _SLOW:
         return Check(
             "reach",
             "failed",
             found,
-            "Replies would often do without memory: move closer to the service, or raise recall_timeout.",
+            "Replies would often do without memory: move the agent closer to the service, or raise"
+            " InputParams(recall_timeout=...).",
         )
     return Check("reach", "ok", found)
+
+
+def _failed(name: str, told: Told) -> Check:
+    return Check(name, "failed", told.found, told.advice)
+
+
+def _refused_by_name(client: Client) -> Told:
+    """Even what needs no key is refused: so it is not the key."""
+    return Told(
+        "everything asked from here is refused (403), also what needs no key",
+        f"If it is `supermemory-livekit serve`: start it with --allow-host {client.address.host}. Otherwise a proxy"
+        f" stands before the service; let it through, or check {ADDRESS}.",
+    )
+
+
+def _no_memory_service(client: Client) -> Told:
+    """Something answers, and knows the routes of neither generation of the API."""
+    path = client.address.path.strip("/")
+    advice = f"Leave the path /{path} out of {ADDRESS}." if path else f"Correct host and port in {ADDRESS}."
+    return Told("what answers there is no Supermemory: it has no route of the API (404)", advice)
+
+
+async def _other_generation(client: Client, tag: str, error: ServiceError) -> Told | None:
+    """What to install, when the service speaks the generation of the API that the SDK does not."""
+    sdk = _sdk_version()
+    if isinstance(error, APIMismatch):
+        for path, body in (
+            ("/v4/profile", {"containerTag": tag}),
+            ("/v3/documents/list", {"containerTags": [tag], "limit": 1}),
+        ):
+            if _is_a_route(await _status(client, "POST", path, body)):
+                return Told(
+                    f"the service speaks v3/v4 of the API, the installed supermemory {sdk} v5 alone",
+                    OLDER_SDK,
+                )
+        return None
+    if _is_a_route(await _status(client, "POST", f"/ns/{tag}/profile", {})):
+        return Told(
+            f"the service speaks v5 of the API, the installed supermemory {sdk} v3/v4 alone",
+            'pip install "supermemory>=5,<6"',
+        )
+    return None
+
+
+def _is_a_route(status: int | None) -> bool:
+    """Whether something of the API answered, be it that a key is missing or the request is wrong."""
+    return status is not None and status not in (404, 405) and not 300 <= status < 400 and status < 500
+
+
+async def _status(client: Client, method: str, path: str, body: object = None) -> int | None:
+    try:
+        with unlogged():
+            return (await client.ask(method, path, body, timeout=_REQUEST)).status_code
+    except httpx.HTTPError:
+        return None
 
 
 # -- the clock --------------------------------------------------------------------------------------------------------
 
 
-async def _clock(client: Any) -> Check:
+async def _clock(client: Client) -> Check:
     asked = time.time()
     told = await _date(client)
     if told is None:
@@ -151,21 +207,13 @@ async def _clock(client: Any) -> Check:
     return Check("clock", "ok", found)
 
 
-async def _date(client: Any) -> float | None:
+async def _date(client: Client) -> float | None:
     """The service's time in seconds since 1970, from the header of whatever it answers."""
-    get = getattr(client, "get", None)
-    if not callable(get):
-        return None
     try:
-        asking: Any = get("/", cast_to=httpx.Response, options={"timeout": _REQUEST})
-        response: Any = await asking
-    except Exception as error:  # noqa: BLE001 - a refusal carries the header too
-        response = getattr(error, "response", None)
-    headers = getattr(response, "headers", None)
-    value = headers.get("date") if headers is not None else None
-    if not isinstance(value, str):
+        response = await client.ask("GET", "/", timeout=_REQUEST)
+    except httpx.HTTPError:
         return None
-    parsed = email.utils.parsedate_tz(value)
+    parsed = email.utils.parsedate_tz(response.headers.get("date"))
     return None if parsed is None else float(email.utils.mktime_tz(parsed))
 
 
@@ -195,7 +243,8 @@ async def _api(store: MemoryStore, tag: str) -> Check:
         "api",
         "failed",
         f"{found}; refused: {', '.join(missing)}",
-        "Update the service. Recall works without lists, but asks the service before each reply; erasing needs them.",
+        "Update the service, or let the key list and search. Recall works without lists, but asks the service before"
+        " each reply; erasing needs them.",
     )
 
 
@@ -248,12 +297,10 @@ async def _write(store: MemoryStore, tag: str) -> Check:
             _kind(error),
             "A scoped key can write its own container tag alone: use --no-round-trip with it.",
         )
-    except PaymentRequired as error:
-        return Check("write", "failed", _kind(error), "Top up the organisation's balance.")
     except RequestRejected as error:
         return Check("write", "failed", _kind(error), "Update the service: it refuses what calls send.")
-    except ServiceError as error:
-        return Check("write", "failed", _kind(error), "Look at the service's log.")
+    except (ServiceError, NotImplementedError) as error:
+        return _failed("write", failure(error))
     return Check("write", "ok", f"{_ms(seconds)}; {note}")
 
 
@@ -286,7 +333,7 @@ async def _find(store: MemoryStore, tag: str) -> Check:
             hits = await store.search(tag, _QUESTION, limit=5, threshold=0.0, mode="hybrid", timeout=_REQUEST)
             if any("purple" in hit.text for hit in hits):
                 return Check("search", "ok", f"found {_ms(_now() - began)} after it was written")
-        except ServiceError as error:
+        except (ServiceError, NotImplementedError) as error:
             what = _kind(error)
         if _now() - began >= _FOUND_WITHIN:
             return Check(
@@ -305,7 +352,8 @@ async def _erase(store: MemoryStore, tag: str) -> Check:
     return Check(
         "erase",
         "failed",
-        "; ".join(result.problems) or "something of the round trip is left",
+        "; ".join(": ".join(problem(one)) for one in result.problems)
+        or "something of the round trip is left",
         "Erasing callers would leave the same. A key of an owner or admin may delete container tags.",
     )
 
@@ -327,4 +375,4 @@ def _ms(seconds: float) -> str:
 
 
 def _kind(error: BaseException) -> str:
-    return str(error) if isinstance(error, (ServiceError, NotImplementedError)) else type(error).__name__
+    return failure(error).found

@@ -134,7 +134,8 @@ def _translated(operation: str, error: Exception, *, write: bool) -> ServiceErro
     if isinstance(error, _TIMEOUTS) or isinstance(cause, _TIMEOUTS):
         return ServiceTimeout(f"{operation} got no answer in time", uncertain=uncertain)
     if isinstance(cause, httpx.TransportError):
-        return ServiceUnavailable(f"{operation} lost or found no connection", uncertain=uncertain)
+        what = "found no connection to" if isinstance(cause, _NEVER_SENT) else "lost its connection to"
+        return ServiceUnavailable(f"{operation} {what} the service", uncertain=uncertain)
     if status is not None or isinstance(error, (UnreadableAnswer, ValueError)):
         return ServiceUnavailable(
             f"{operation} got an answer that cannot be read", status=status, uncertain=write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,7 +39,9 @@ class Service:
     url: str
     home: Path
 
-    def command(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    def command(
+        self, *arguments: str, stdin: int = subprocess.DEVNULL, **settings: str
+    ) -> subprocess.CompletedProcess[str]:
         """One of the commands, in a process without the modules of the extra."""
         without = f"import sys; sys.modules.update(dict.fromkeys({EXTRA!r}))"
         return subprocess.run(
@@ -48,7 +51,7 @@ class Service:
                 f"{without}; from supermemory_livekit.cli import main; main()",
                 *arguments,
             ],
-            input="",
+            stdin=stdin,
             capture_output=True,
             text=True,
             timeout=120,
@@ -129,7 +132,7 @@ def test_a_caller_is_shown_exported_and_erased(service: Service, tmp_path: Path)
     assert records(file.read_text("utf-8")) == [one for one in found if one["kind"] != "turn"]
     assert file.stat().st_mode & 0o777 == 0o600
 
-    erased = service.command("erase", "--tag", PHONE, "--spool-dir", str(spool), "--json")
+    erased = service.command("erase", "--tag", PHONE, "--spool-dir", str(spool), "--json", "--yes")
     assert (erased.returncode, erased.stderr) == (0, "")
     result = json.loads(erased.stdout)
     assert result["clean"]
@@ -142,12 +145,14 @@ def test_a_caller_is_shown_exported_and_erased(service: Service, tmp_path: Path)
 
 def test_erase_says_what_it_did_and_what_to_do(service: Service, tmp_path: Path) -> None:
     """Issue: exit codes for scripts; no caller's words in errors."""
-    done = service.command("erase", "--tag", "nobody")
+    done = service.command("erase", "--tag", "nobody", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Left:      nothing\n" in done.stdout
     assert "Read back: nothing is known of this caller\n" in done.stdout
-    refused = service.command("erase", "--tag", "nobody", SUPERMEMORY_API_KEY="wrong")
+    refused = service.command("erase", "--tag", "nobody", "--yes", SUPERMEMORY_API_KEY="wrong")
     assert refused.returncode == 1
+    assert "Left:      not known" in refused.stdout
+    assert "Problem:   documents, memories, profile, search: the service answered 401\n" in refused.stdout
     assert "Not read:  documents, memories, profile, search\n" in refused.stdout
     assert "To do:" in refused.stdout
     for arguments in (["--tag", " "], [], ["--tag", "x", "--spool-dir", str(tmp_path / "none")]):
@@ -156,14 +161,65 @@ def test_erase_says_what_it_did_and_what_to_do(service: Service, tmp_path: Path)
         assert ended.value.code == 2
 
 
+def test_erase_deletes_nothing_when_nobody_has_agreed(service: Service) -> None:
+    """A stranger's remark: through a pipe it asked nothing and deleted. A slip in a script must not cost a caller."""
+    asyncio.run(service.fill("kept"))
+    for arguments in ((), ("--json",)):
+        done = service.command("erase", "--tag", "kept", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "Nothing was deleted: nobody is there to ask. Say --yes to delete without.\n"
+    assert len(asyncio.run(service.documents("kept"))) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize(
+    ("answer", "code", "left"),
+    [(b"n\n", 1, 2), (b"\n", 1, 2), (b"\x04", 1, 2), (b"y\n", 0, 0)],
+    ids=["no", "nothing", "end of input", "yes"],
+)
+def test_erase_asks_at_a_terminal(service: Service, answer: bytes, code: int, left: int) -> None:
+    """Issue: it asks first. The question is no part of the result."""
+    import pty
+
+    tag = f"asked-{answer.hex()}"
+    asyncio.run(service.fill(tag))
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer)
+        done = service.command("erase", "--tag", tag, "--json", stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == code
+    assert "cannot be undone. [y/N] " in done.stderr
+    assert len(asyncio.run(service.documents(tag))) == left
+    assert (done.stdout == "") == bool(left)
+
+
 def test_export_overwrites_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What one caller's file held must not be lost to another's."""
     file = tmp_path / "there.jsonl"
     file.write_text("kept")
     database = f"local:{tmp_path / 'memory.db'}"
     assert export.main(["--tag", "ana", "--base-url", database, "--output", str(file)]) == 1
-    assert capsys.readouterr().err == "Failed: File exists.\n"
+    told = capsys.readouterr().err
+    assert told.startswith(f"Failed: {file} is there already, and is not overwritten. Give --output another")
     assert file.read_text() == "kept"
+    nowhere = tmp_path / "none" / "x.jsonl"
+    assert export.main(["--tag", "ana", "--base-url", database, "--output", str(nowhere)]) == 1
+    assert capsys.readouterr().err.startswith(f"Failed: {nowhere} cannot be written (No such file")
+
+
+def test_an_export_that_fails_leaves_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half an export would pass for a whole one, and the next attempt would find its name taken."""
+    monkeypatch.delenv("SUPERMEMORY_API_KEY", raising=False)
+    file = tmp_path / "caller.jsonl"
+    for address, code in (("http://127.0.0.1:9", 1), ("nowhere", 2)):
+        assert export.main(["--tag", "ana", "--base-url", address, "--output", str(file)]) == code
+        assert not file.exists()
+    assert "nothing listens at this address" in capsys.readouterr().err
 
 
 def test_a_caller_nobody_knows_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +233,7 @@ def test_a_service_that_does_not_answer_is_one_line_and_exit_code_1(service: Ser
     for command in ("inspect", "export"):
         done = service.command(command, "--tag", "ana-secret", SUPERMEMORY_BASE_URL="http://127.0.0.1:9")
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("Failed: profile lost or found no connection. ")
+        assert done.stderr.startswith("Failed: nothing listens at this address. Start the service")
         assert "ana-secret" not in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
@@ -201,15 +257,43 @@ def test_doctor_says_what_is_wrong_and_what_to_do(service: Service, tmp_path: Pa
     """Issue: says what to do; exit codes for scripts."""
     refused = service.command("doctor", SUPERMEMORY_API_KEY="wrong")
     assert refused.returncode == 1
-    assert "failed   key         the service refuses it (401)\n" in refused.stdout
+    assert "failed   key         the service refuses the key (401)\n" in refused.stdout
     assert "-> Set SUPERMEMORY_API_KEY to a key of this service" in refused.stdout
     assert "wrong" not in refused.stdout
+    keyless = service.command("doctor", SUPERMEMORY_API_KEY="")
+    assert "failed   key         the service asks for a key, and none is set (401)\n" in keyless.stdout
     nobody = service.command("doctor", SUPERMEMORY_BASE_URL="http://127.0.0.1:9")
     assert nobody.returncode == 1
-    assert "failed   reach       profile lost or found no connection\n" in nobody.stdout
-    without = service.command("doctor", SUPERMEMORY_BASE_URL="", SUPERMEMORY_API_KEY="")
-    assert without.returncode == 2
-    assert "failed   key         no memory service" in without.stdout
+    assert "failed   reach       nothing listens at this address\n" in nobody.stdout
+    assert "`supermemory-livekit serve` starts one" in nobody.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "found", "advice"),
+    [
+        ({"URL": "", "KEY": ""}, "service     neither a key nor", "Set SUPERMEMORY_API_KEY for"),
+        ({"URL": "localhost:6767"}, "address     --base-url or SUPERMEMORY_BASE_URL", "http://HOST:PORT"),
+        (
+            {"URL": "local"},
+            'extra       the embedded service ("local") is not',
+            'pip install "supermemory-livekit[l',
+        ),
+        ({"URL": "", "KEY": "a b"}, "key         SUPERMEMORY_API_KEY holds a blank", "Set it again"),
+        ({"URL": "https://api.supermemory.ai", "KEY": ""}, "key         Supermemory's platform", "console."),
+    ],
+    ids=["nothing", "address", "extra", "odd key", "no key"],
+)
+def test_doctor_names_the_setting_that_is_wrong(
+    service: Service, settings: dict[str, str], found: str, advice: str
+) -> None:
+    """A stranger's remark: it blamed the key for a wrong address and for a missing extra, in words of Python."""
+    values = {"URL": service.url, "KEY": KEY, **settings}
+    told = service.command("doctor", SUPERMEMORY_BASE_URL=values["URL"], SUPERMEMORY_API_KEY=values["KEY"])
+    assert told.returncode == 2
+    assert f"failed   {found}" in told.stdout
+    assert advice in told.stdout
+    assert "api_key" not in told.stdout.replace("SUPERMEMORY_API_KEY", "")
+    assert "base_url=" not in told.stdout
 
 
 def test_help_of_each_command_is_its_own(tmp_path: Path) -> None:

@@ -71,3 +71,21 @@ def test_a_caller_without_a_name_is_refused_in_one_line(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "Cannot start" in result.stdout
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--chat",), ()], ids=["chat", "scripted"])
+def test_a_database_that_cannot_be_used_is_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A person at a shell needs the reason and what to change, not a stack trace."""
+    (tmp_path / "file").write_text("no directory")
+    ended = run("demo", *arguments, "--path", str(tmp_path / "file" / "memory.db"), home=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("Cannot start: The memory file cannot be opened")
+    assert ended.stderr.endswith("Name another file with --path.\n")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_blank_caller_is_told_by_the_name_of_the_option(tmp_path: Path) -> None:
+    """Not by that of the parameter behind it."""
+    ended = run("demo", "--chat", "--caller", " ", home=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stdout == "Cannot start: --caller takes a name or a number.\n"

@@ -61,4 +61,4 @@ def test_it_says_what_is_wrong_with_its_setup(tmp_path: Path) -> None:
     (tmp_path / "spool").mkdir()
     keyless = run("flush", "--spool-dir", str(tmp_path / "spool"), home=tmp_path)
     assert (keyless.returncode, keyless.stdout) == (2, "")
-    assert keyless.stderr.startswith("Cannot deliver: ")
+    assert keyless.stderr.startswith("Wrong set-up: neither a key nor an address is set. ")

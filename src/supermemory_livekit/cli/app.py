@@ -78,6 +78,12 @@ def demo(
     if voice and (chat or without_recall):
         raise typer.BadParameter("--voice goes with neither --chat nor --without-recall")
     _logs(verbose=verbose)
+    if chat or path is not None:
+        from .demo.database import why_unusable
+
+        if (why := why_unusable(path)) is not None:
+            typer.echo(f"Cannot start: {why}. Name another file with --path.", err=True)
+            raise typer.Exit(2)
     if chat:
         from .demo.chat import run_chat
 

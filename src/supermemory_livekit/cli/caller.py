@@ -17,22 +17,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from supermemory_livekit.errors import (
-    AccessDenied,
-    ConfigurationError,
-    PaymentRequired,
-    RateLimited,
-    ServiceError,
-)
+from supermemory_livekit.errors import ConfigurationError, ServiceError
+from supermemory_livekit.plain_words import failure, setup
 from supermemory_livekit.scope import container_tag
+from supermemory_livekit.sdk_client import is_embedded
 from supermemory_livekit.sdk_store import SDKStore, make_client
 from supermemory_livekit.store import MemoryStore
 
 __all__ = [
+    "BLANK_TAG",
+    "FAILED",
+    "WRONG_SETUP",
     "add_service",
     "add_tag",
-    "advice",
+    "check_spool_dir",
+    "key_is_set",
     "one_line",
+    "open_store",
     "parser",
     "print_table",
     "quiet_logs",
@@ -42,6 +43,8 @@ __all__ = [
 FAILED = 1
 WRONG_SETUP = 2
 """Exit codes, besides 0."""
+
+BLANK_TAG = "it is blank"
 
 
 def parser(command: str, description: str, epilog: str) -> argparse.ArgumentParser:
@@ -80,11 +83,17 @@ def add_service(arguments: argparse.ArgumentParser, *, spool: bool) -> None:
         )
 
 
+def check_spool_dir(arguments: argparse.ArgumentParser, directory: Path | None) -> None:
+    """End with exit code 2 where the given spool is none: a typing error would pass for an empty one."""
+    if directory is not None and not directory.expanduser().is_dir():
+        arguments.error(f"--spool-dir: {directory} is no directory")
+
+
 def _tag(value: str) -> str:
     try:
         return container_tag(value)
-    except ConfigurationError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    except ConfigurationError:
+        raise argparse.ArgumentTypeError(BLANK_TAG) from None
 
 
 def quiet_logs() -> None:
@@ -93,13 +102,26 @@ def quiet_logs() -> None:
     logging.getLogger("livekit").setLevel(logging.CRITICAL)
 
 
+def key_is_set() -> bool:
+    """Whether there is a key in the environment, right or wrong."""
+    return bool(os.environ.get("SUPERMEMORY_API_KEY", "").strip())
+
+
+def open_store(base_url: str | None) -> SDKStore | None:
+    """The way to the service; None after one line that says what is wrong with the settings. Sends nothing."""
+    try:
+        return SDKStore(make_client(base_url=base_url))
+    except ConfigurationError as error:
+        told = setup(error)
+        print(f"Wrong set-up: {told.found}. {told.advice}", file=sys.stderr)
+        return None
+
+
 def with_store(base_url: str | None, work: Callable[[MemoryStore], Awaitable[int]]) -> int:
     """Open the service, do the work, close it. Returns the exit code, and says in one line what went wrong."""
     quiet_logs()
-    try:
-        store = SDKStore(make_client(base_url=base_url))
-    except ConfigurationError as error:
-        print(f"Wrong set-up: {error}", file=sys.stderr)
+    store = open_store(base_url)
+    if store is None:
         return WRONG_SETUP
 
     async def run() -> int:
@@ -110,24 +132,12 @@ def with_store(base_url: str | None, work: Callable[[MemoryStore], Awaitable[int
 
     try:
         return asyncio.run(run())
-    except ServiceError as error:
-        print(f"Failed: {error}. {advice(error)}", file=sys.stderr)
-    except NotImplementedError as error:
-        print(f"Failed: {error}.", file=sys.stderr)
-    except OSError as error:
-        print(f"Failed: {error.strerror or type(error).__name__}.", file=sys.stderr)
+    except (ServiceError, NotImplementedError) as error:
+        told = failure(error, key=key_is_set(), embedded=is_embedded(base_url))
+        print(
+            f"Failed: {told.found}. {told.advice} `supermemory-livekit doctor` looks closer.", file=sys.stderr
+        )
     return FAILED
-
-
-def advice(error: Exception) -> str:
-    """What to do about a failure, in one sentence."""
-    if isinstance(error, AccessDenied):
-        return "Check SUPERMEMORY_API_KEY and --base-url, and whether the key may use this container tag."
-    if isinstance(error, PaymentRequired):
-        return "The organisation has no balance for this: top up, or wait for the next period."
-    if isinstance(error, RateLimited):
-        return "Try again in a minute."
-    return "Check --base-url and that the service runs; `supermemory-livekit doctor` looks closer."
 
 
 def one_line(text: str, width: int | None = None) -> str:

@@ -11,10 +11,12 @@ from dataclasses import asdict
 
 from supermemory_livekit.diagnosis import Check, diagnose
 from supermemory_livekit.errors import ConfigurationError
+from supermemory_livekit.plain_words import setup
 from supermemory_livekit.scope import container_tag
+from supermemory_livekit.sdk_client import SetupError, is_embedded
 from supermemory_livekit.sdk_store import SDKStore, make_client
 
-from .caller import FAILED, WRONG_SETUP, add_service, parser, quiet_logs
+from .caller import BLANK_TAG, FAILED, WRONG_SETUP, add_service, key_is_set, parser, quiet_logs
 
 __all__ = ["main"]
 
@@ -45,13 +47,20 @@ def main(arguments: Sequence[str]) -> int:
         client = make_client(base_url=given.base_url)
         store = SDKStore(client)
     except ConfigurationError as error:
-        show(Check("key", "failed", str(error), "Set SUPERMEMORY_API_KEY, or --base-url."))
+        told = setup(error)
+        # "platform key" is about the key, too.
+        name = error.setting.rpartition(" ")[2] if isinstance(error, SetupError) else "set-up"
+        show(Check(name, "failed", told.found, told.advice))
         return WRONG_SETUP
 
     async def run() -> None:
         try:
             async for check in diagnose(
-                store, client, key=_key(given.base_url), round_trip=not given.no_round_trip
+                store,
+                client,
+                key=key_is_set(),
+                embedded=is_embedded(given.base_url),
+                round_trip=not given.no_round_trip,
             ):
                 checks.append(check)
                 show(check)
@@ -62,19 +71,13 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if any(check.state == "failed" for check in checks) else 0
 
 
-def _key(base_url: str | None) -> str:
-    if (base_url or "").strip().startswith("local"):
-        return "the embedded service needs none"
-    if os.environ.get("SUPERMEMORY_API_KEY", "").strip():
-        return "SUPERMEMORY_API_KEY is set"
-    return "none is set"
-
-
 def _tag(tag: str) -> Check:
     try:
         sent = container_tag(tag)
-    except ConfigurationError as error:
-        return Check("tag", "failed", str(error), "Give the id that the caller has in the rest of your app.")
+    except ConfigurationError:
+        return Check(
+            "tag", "failed", BLANK_TAG, "Give --tag the id that the caller has in the rest of your app."
+        )
     if sent == tag:
         return Check("tag", "ok", "valid, and sent as it is")
     return Check(

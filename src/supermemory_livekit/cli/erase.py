@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from supermemory_livekit.erasure import ERASE_TIMEOUT, Erasure, erase_everywhere
+from supermemory_livekit.plain_words import problem
 from supermemory_livekit.store import MemoryStore
 
-from .caller import FAILED, add_service, add_tag, parser, with_store
+from .caller import FAILED, WRONG_SETUP, add_service, add_tag, check_spool_dir, parser, with_store
 from .text import counted
 
 __all__ = ["main"]
@@ -23,14 +24,13 @@ def main(arguments: Sequence[str]) -> int:
         "erase",
         "Delete the calls, the remembered facts and the memories of one caller, also what waits in the spool, and "
         "read back until nothing is found.",
-        "Calls on the line, on this machine or with this spool, store nothing more of the caller. The exit code is 0 "
-        "when nothing is left, 1 when something is or cannot be read back, and 2 for wrong set-up.",
+        "It asks first; where nobody can answer, as in a script, it needs --yes. Calls on the line, on this machine or "
+        "with this spool, store nothing more of the caller. The exit code is 0 when nothing is left, 1 when something "
+        "is or cannot be read back or the answer was no, and 2 for wrong set-up or without --yes in a script.",
     )
     add_tag(known)
     add_service(known, spool=True)
-    known.add_argument(
-        "--yes", action="store_true", help="Do not ask, also when somebody is there to answer."
-    )
+    known.add_argument("--yes", action="store_true", help="Delete without asking.")
     known.add_argument("--json", action="store_true", help="Print the result as one JSON object.")
     known.add_argument(
         "--timeout",
@@ -40,12 +40,14 @@ def main(arguments: Sequence[str]) -> int:
         help="How long to delete what comes up again. [default: %(default)g]",
     )
     given = known.parse_args(arguments)
-    if sys.stdin.isatty() and not given.yes and not _confirmed():
+    spool_dir: Path | None = given.spool_dir
+    check_spool_dir(known, spool_dir)
+    if not given.yes and not sys.stdin.isatty():
+        print("Nothing was deleted: nobody is there to ask. Say --yes to delete without.", file=sys.stderr)
+        return WRONG_SETUP
+    if not given.yes and not _confirmed():
         print("Nothing was deleted.", file=sys.stderr)
         return FAILED
-    spool_dir: Path | None = given.spool_dir
-    if spool_dir is not None and not spool_dir.expanduser().is_dir():
-        known.error(f"{spool_dir} is no directory")
 
     async def work(store: MemoryStore) -> int:
         result = await erase_everywhere(store, given.tag, spool_dir=spool_dir, timeout=given.timeout)
@@ -59,8 +61,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _confirmed() -> bool:
-    answer = input("Delete everything that is known of this caller? It cannot be undone. [y/N] ")
-    return answer.strip().lower() in ("y", "yes")
+    # Not on standard output, which may be a file for the result.
+    print(
+        "Delete everything that is known of this caller? It cannot be undone. [y/N] ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _report(result: Erasure) -> None:
@@ -72,17 +80,27 @@ def _report(result: Erasure) -> None:
         f"{result.left_marks} forgotten ones that the service keeps" if result.left_marks else "",
         *(f"something in {place}" for place in result.shown),
     ]
-    print(f"Left:      {', '.join(filter(None, left)) or 'nothing'}")
+    none = "not known, since it cannot be read back" if result.unread else "nothing"
+    print(f"Left:      {', '.join(filter(None, left)) or none}")
     if result.unread:
         print(f"Not read:  {', '.join(result.unread)}")
-    for problem in result.problems:
-        print(f"Problem:   {problem}")
+    for what, where in _problems(result).items():
+        print(f"Problem:   {', '.join(where)}: {what}")
     if result.clean:
         print("Read back: nothing is known of this caller")
     elif any("deleting the container tag" in problem for problem in result.problems):
         print("To do:     run this again with a key of an owner or admin, who may delete a container tag")
     else:
         print("To do:     run this again in a few minutes; `supermemory-livekit doctor` looks for the cause")
+
+
+def _problems(result: Erasure) -> dict[str, list[str]]:
+    """What went wrong, with all that it kept from being done: one outage is one line."""
+    found: dict[str, list[str]] = {}
+    for one in result.problems:
+        where, what = problem(one)
+        found.setdefault(what, []).append(where)
+    return found
 
 
 def _memories(number: int) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from supermemory_livekit.export import export_caller
 from supermemory_livekit.store import MemoryStore
 
-from .caller import add_service, add_tag, parser, with_store
+from .caller import FAILED, add_service, add_tag, check_spool_dir, parser, with_store
 from .text import counted
 
 __all__ = ["main"]
@@ -34,21 +34,38 @@ def main(arguments: Sequence[str]) -> int:
     )
     given = known.parse_args(arguments)
 
-    async def work(store: MemoryStore) -> int:
-        lines = 0
-        out = _opened(given.output) if given.output is not None else sys.stdout
-        try:
+    check_spool_dir(known, given.spool_dir)
+
+    def written_to(out: TextIO) -> Callable[[MemoryStore], Awaitable[int]]:
+        async def work(store: MemoryStore) -> int:
+            lines = 0
             async for record in export_caller(store, given.tag, spool_dir=given.spool_dir):
                 _write(out, record)
                 lines += 1
-        finally:
             if given.output is not None:
-                out.close()
-        if given.output is not None:
-            print(f"Written: {counted(lines, 'record')}")
-        return 0
+                print(f"Written: {counted(lines, 'record')}")
+            return 0
 
-    return with_store(given.base_url, work)
+        return work
+
+    path: Path | None = given.output
+    if path is None:
+        return with_store(given.base_url, written_to(sys.stdout))
+    try:
+        # Before anything is asked of the service: a name that is taken is told at once.
+        out = _opened(path)
+    except OSError as error:
+        print(f"Failed: {_not_opened(path, error)}", file=sys.stderr)
+        return FAILED
+    code = FAILED
+    try:
+        with out:
+            code = with_store(given.base_url, written_to(out))
+    finally:
+        if code:
+            # Half an export would pass for a whole one, and its name would be taken the next time.
+            path.expanduser().unlink()
+    return code
 
 
 def _write(out: TextIO, record: dict[str, Any]) -> None:
@@ -58,3 +75,9 @@ def _write(out: TextIO, record: dict[str, Any]) -> None:
 
 def _opened(path: Path) -> TextIO:
     return os.fdopen(os.open(path.expanduser(), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w")
+
+
+def _not_opened(path: Path, error: OSError) -> str:
+    if isinstance(error, FileExistsError):
+        return f"{path} is there already, and is not overwritten. Give --output another name, or move that file away."
+    return f"{path} cannot be written ({error.strerror or type(error).__name__}). Give --output another name."

@@ -6,14 +6,13 @@ import argparse
 import asyncio
 import logging
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from supermemory_livekit.errors import ConfigurationError
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk_store import SDKStore
 from supermemory_livekit.spool_recovery import Recovered, recover
 
+from .caller import WRONG_SETUP, check_spool_dir, open_store
 from .text import counted
 
 __all__ = ["main", "run_flush"]
@@ -38,19 +37,16 @@ def main(arguments: Sequence[str]) -> int:
         help="Where Supermemory answers. [env: SUPERMEMORY_BASE_URL]",
     )
     given = parser.parse_args(arguments)
-    if not given.spool_dir.expanduser().is_dir():
-        parser.error(f"{given.spool_dir} is no directory")
+    check_spool_dir(parser, given.spool_dir)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     return run_flush(given.spool_dir, base_url=given.base_url)
 
 
 def run_flush(directory: Path, *, base_url: str | None) -> int:
     """Deliver, and print counts alone. Returns 0 when nothing is left, 1 when something is, 2 for wrong set-up."""
-    try:
-        store = SDKStore(make_client(base_url=base_url))
-    except ConfigurationError as error:
-        print(f"Cannot deliver: {error}", file=sys.stderr)
-        return 2
+    store = open_store(base_url)
+    if store is None:
+        return WRONG_SETUP
     result = asyncio.run(_flush(store, directory.expanduser()))
     print(f"Delivered:         {counted(result.delivered, 'turn')}")
     print(f"Not delivered:     {counted(result.left, 'turn')}")
@@ -58,6 +54,8 @@ def run_flush(directory: Path, *, base_url: str | None) -> int:
     print(f"Without a caller:  {counted(result.unscoped, 'turn')}")
     print(f"Damaged:           {counted(result.damaged, 'record')}")
     print(f"Not read:          {counted(result.foreign, 'file')} of another format")
+    if result.left:
+        print("To do:             run this again once `supermemory-livekit doctor` finds nothing wrong")
     return 1 if result.left or result.refused or result.unscoped or result.foreign else 0
 
 

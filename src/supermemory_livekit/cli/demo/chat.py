@@ -12,6 +12,8 @@ from livekit.agents import APIError
 
 from supermemory_livekit.cli.text import counted
 from supermemory_livekit.errors import ConfigurationError
+from supermemory_livekit.plain_words import setup
+from supermemory_livekit.sdk_client import SetupError
 
 from .call import Call, calling, stored_text
 from .observe import ObservedMemory
@@ -34,8 +36,12 @@ async def run_chat(*, caller: str, path: Path | None, verbose: bool) -> int:
     address = f"local:{path}" if path is not None else "local"
     try:
         memory = ObservedMemory(base_url=address, container_tag=caller)
-    except ConfigurationError as error:
-        output.line(f"Cannot start: {error}", "red")
+    except SetupError as error:
+        told = setup(error)
+        output.line(f"Cannot start: {told.found}. {told.advice}", "red")
+        return 2
+    except ConfigurationError:
+        output.line("Cannot start: --caller takes a name or a number.", "red")
         return 2
     configured = model_from_env()
     if configured is not None:
@@ -67,7 +73,8 @@ async def _converse(call: Call, output: Output) -> int:
             if words.casefold().strip(" .!") in _LAST_WORDS:
                 break
     except APIError as error:
-        output.line(f"The call ends, the language model fails: {error.message}", "red")
+        output.line(f"The call ends, the language model fails: {error.message}.", "red")
+        output.line("Check OPENAI_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL, or unset OPENAI_MODEL.", "red")
         return 1
     return 0
 
