@@ -6,7 +6,11 @@ All else it does as the SQLite file does, and is held to it by the tests with `D
 from __future__ import annotations
 
 import logging
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -18,6 +22,7 @@ from supermemory_livekit.local.storage import Storage
 from .support import Service, execute
 
 psycopg = pytest.importorskip("psycopg", reason="the driver is in the extra [postgres]")
+conninfo = pytest.importorskip("psycopg.conninfo")
 
 DATABASES = ("postgresql",)
 
@@ -84,6 +89,53 @@ def test_a_schema_of_a_newer_version_is_refused(location: str) -> None:
     execute(location, "UPDATE supermemory_format SET version=99")
     with pytest.raises(StorageError, match="newer version"):
         database_at(location).open()
+
+
+@pytest.fixture
+def humble(postgres: str) -> Iterator[tuple[str, Any]]:
+    """A database without pgvector: its address for a user who may create nothing, and a connection that may."""
+    name = f"humble_{secrets.token_hex(8)}"
+    with psycopg.connect(postgres, autocommit=True) as server:
+        server.execute(f"CREATE ROLE {name} LOGIN")
+        server.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        try:
+            parts = {**conninfo.conninfo_to_dict(postgres), "dbname": name}
+            address = "postgresql:///?" + urlencode({**parts, "user": name}, quote_via=quote)
+            with psycopg.connect(conninfo.make_conninfo(**parts), autocommit=True) as connection:
+                yield address, connection
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            server.execute(f"DROP ROLE {name}")
+
+
+def test_who_may_not_create_the_extension_or_the_schema_is_told_what_to_have_run(
+    humble: tuple[str, Any],
+) -> None:
+    """Decision 0011: an administrator creates once what the user may not; the message says what."""
+    address, administrator = humble
+    with pytest.raises(StorageError, match=r"may not create the extension.* CREATE EXTENSION vector in"):
+        database_at(address).open()
+    administrator.execute("CREATE EXTENSION vector")
+    with pytest.raises(StorageError, match=r"may not create a schema.* CREATE SCHEMA supermemory AUTHORIZ"):
+        database_at(address).open()
+    administrator.execute(f"CREATE SCHEMA supermemory AUTHORIZATION {administrator.info.dbname}")
+    database = database_at(address)
+    database.open()
+    with Storage(database).write("ana") as writer:
+        writer.add_memory(NewMemory("Likes tea.", True, 0))
+    database.close()
+
+
+def test_a_server_without_pgvector_is_told_to_get_it(humble: tuple[str, Any]) -> None:
+    """Decision 0011: the message says what to install. The server's list of extensions is hidden here."""
+    address, administrator = humble
+    administrator.execute("CREATE SCHEMA hiding")
+    administrator.execute(f"GRANT USAGE ON SCHEMA hiding TO {administrator.info.dbname}")
+    administrator.execute("CREATE VIEW hiding.pg_available_extensions AS SELECT '' AS name")
+    administrator.execute(f"GRANT SELECT ON hiding.pg_available_extensions TO {administrator.info.dbname}")
+    options = quote("-csearch_path=hiding,pg_catalog")
+    with pytest.raises(StorageError, match="lacks the extension pgvector: install it"):
+        database_at(f"{address}&options={options}").open()
 
 
 def test_connections_that_were_lost_are_replaced(location: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -267,7 +267,13 @@ class PostgresDatabase:
         self._search_path = sql.SQL(", ").join([schema, sql.Identifier(extension)]).as_string(connection)
         exists = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname=%s", (self.schema,)).fetchone()
         if exists is None:
-            connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+            try:
+                connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+            except psycopg.errors.InsufficientPrivilege:
+                raise StorageError(
+                    f"This PostgreSQL user may not create a schema: have an administrator run CREATE SCHEMA"
+                    f" {self.schema} AUTHORIZATION, followed by the name of this user, in the database"
+                ) from None
         connection.execute("SELECT set_config('search_path', %s, true)", (self._search_path,))
         version = self._format(connection)
         for statements in _MIGRATIONS[version:]:
@@ -301,17 +307,23 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"
 
 
 def _vector_schema(connection: _Rows) -> str:
-    """Where the extension pgvector is, which is created if need be."""
+    """Where the extension pgvector is, which is created if need be. Raises `StorageError` when it cannot be."""
     where = """SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid=extnamespace
         WHERE extname='vector'"""
     row = connection.execute(where).fetchone()
     if row is None:
+        if not connection.execute("SELECT 1 FROM pg_available_extensions WHERE name='vector'").fetchall():
+            raise StorageError(
+                "The PostgreSQL server lacks the extension pgvector: install it there"
+                " (https://github.com/pgvector/pgvector; Debian has postgresql-NN-pgvector, NN being the server's"
+                " version), then start this again"
+            )
         try:
             connection.execute("CREATE EXTENSION vector")
-        except psycopg.Error:
+        except psycopg.errors.InsufficientPrivilege:
             raise StorageError(
-                "The PostgreSQL server lacks the extension pgvector, or this user may not create it:"
-                " install it, and have an administrator run CREATE EXTENSION vector in the database"
+                "This PostgreSQL user may not create the extension pgvector: have an administrator run"
+                " CREATE EXTENSION vector in the database, once"
             ) from None
         row = connection.execute(where).fetchone()
     assert row is not None
