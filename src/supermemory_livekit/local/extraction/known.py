@@ -117,9 +117,11 @@ def named_in(what: str, known: Sequence[Told]) -> tuple[str, ...]:
     by_slot = tuple(it.id for it in known if meant & it.slots)
     if by_slot:  # "my number" is the phone number, although other numbers are known
         return by_slot
-    return tuple(
+    named = tuple(
         it.id for it in known if words <= it.words or any(words <= content_words(slot) for slot in it.slots)
     )
+    short, comma, _ = what.partition(",")  # "my old address, the one in Lisbon please"
+    return named if named or not comma else named_in(short, known)
 
 
 _BESIDE_THE_POINT = frozenset(

@@ -39,7 +39,7 @@ _FOR_A_TIME = re.compile(
     r"\b(?:appointment|book\w*|table|reserv\w+|meeting|flight|fly\w*|travel\w*|trip|visit\w*|interview|"
     r"pick(?:ing)? up|"
     r"deliver\w*|schedul\w+|cancel\w*|taxi|room|ticket|until|till|tonight|today|away|out of town|holiday|"
-    r"vacation|see|"
+    r"vacation|see|off sick|in hospital|staying|bis|hasta|jusqu\w*|até|fino|tot|"
     r"order\w*|going|order|termin|tisch|cita|mesa|reserva\w*|rendez-vous|consulta|tavolo|appuntamento|"
     r"afspraak|tafel)\b",
     re.IGNORECASE,
@@ -49,7 +49,28 @@ _LASTING = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"^(?:(?:he|she|they)(?:'s|'re|'ve| is| are| has| have)|it(?:'s| is) (?:called|an?|the))\b", re.IGNORECASE
+    r"^(?:(?:he|she|they)(?:'s|'re|'ve| is| are| has| have)|it(?:'s| is) (?:called|an?|the)|"
+    r"(?:er|sie|hij|ze|zij) (?:ist|hat|heißt|is|heeft|heet)|(?:il|elle) (?:est|a|s'appelle))\b",
+    re.IGNORECASE,
+)
+_OF_THEM = re.compile(
+    r"^(?:(?:oh|and|but|also|mind you|und|aber|et|mais|en|maar)[ ,]+)*"
+    r"(?:he|she|they|er|sie|hij|ze|zij|il|elle|ils|elles)(?:'\w+)?\b"
+    r"(?! (?:\w+ )?(?:says?|said|tells?|told|thinks?|thought|reckons?|goes|was like|sagt\w*|meint\w*|dit|"
+    r"disent|zegt|zei)\b)",
+    re.IGNORECASE,
+)
+_LOVED_ONES = frozenset(["family", "pet"])
+_STILL_MEANT = 2
+"""Turns of the caller for which "she" may stand for somebody of theirs."""
+_DENIES = re.compile(
+    r"^\W*(?:(?:ah|oh|well|um|uh|er|actually)\W+)*(?:no|nope|nah|not any ?more|nein|nee|non|não|já não|ya no|niet)\b",
+    re.IGNORECASE,
+)
+_CHANGED = re.compile(
+    r"\b(?:now|these days|any ?more|instead|not|moved|changed|switched|jetzt|inzwischen|mittlerweile|nicht|ahora|ya|"
+    r"maintenant|désormais|plus|agora|já|adesso|ora|più|nu|tegenwoordig|inmiddels|niet)\b",
+    re.IGNORECASE,
 )
 _CORRECTION = re.compile(
     r"^(?:(?:no|nope|sorry|wait|actually|i mean|not quite)[,.!]? )+(?:i (?:mean|meant) )?"
@@ -121,6 +142,7 @@ class _Call:
         self._kept: list[_Kept] = []
         self._forget: dict[str, None] = {}
         self._asked: Asked | None = None
+        self._agent_said = ""
         self._turn = 0
         self._language = languages()[0]
         self._last_said: datetime | None = None
@@ -130,8 +152,10 @@ class _Call:
         """Take in a turn that was worked on earlier."""
         if line.role == "agent":
             self._asked = question_of(line.text)
+            self._agent_said = line.text
         elif line.role == "caller":
             self._asked = None
+            self._agent_said = ""
             self._last_said = line.at
 
     def read(self, line: Line) -> None:
@@ -186,13 +210,18 @@ class _Call:
             if previous is not None and _GOES_ON.match(text) and len(text.split()) <= _SHORT_ANSWER:
                 previous = self._extend(previous, text)
                 continue
+            about = self._meant_by(text)
+            if about is not None:
+                previous = self._extend(about, text)
+                continue
             before = previous if went_on else None
             previous = self._keep(text, part, asked, said)
             if previous is not None and before is not None:
-                previous = self._joined(before, previous)
+                previous = self._joined(before, previous, part)
             if previous is not None and corrected:
                 previous = self._restated(previous)
                 corrected = False
+        self._replace_denied(line.text)
 
     def _keep(self, text: str, part: str, asked: Asked | None, said: datetime) -> _Kept | None:
         fact = self._stated(text, said)
@@ -212,13 +241,37 @@ class _Call:
         self._kept[self._kept.index(kept)] = longer
         return longer
 
-    def _joined(self, kept: _Kept, further: _Kept) -> _Kept:
+    def _meant_by(self, text: str) -> _Kept | None:
+        """What was kept of the caller's family or animal that "he can't have chicken" speaks of."""
+        if _OF_THEM.match(text) is None or is_question(text):
+            return None
+        if 1 - self._odds(text, 1.0).nothing < _SURE_ANSWER:
+            return None
+        lately = (it for it in reversed(self._kept) if it.turn >= self._turn - _STILL_MEANT)
+        return next((it for it in lately if self._is_of_loved_ones(it.fact.text)), None)
+
+    def _is_of_loved_ones(self, text: str) -> bool:
+        return any(it.slot in _LOVED_ONES and it.pattern.search(text) for it in self._language.topics)
+
+    def _replace_denied(self, text: str) -> None:
+        """ "Are you still at Tesco?" - "No, at the council now" takes the place of what the agent named."""
+        if _DENIES.match(text) is None:
+            return
+        named = content_words(self._agent_said)
+        denied = [it.id for it in self._told if it.words and len(it.words & named) * 2 >= len(it.words)]
+        for kept in self._kept:
+            if denied and kept.turn == self._turn and _CHANGED.search(kept.fact.text):
+                replaces = tuple(dict.fromkeys((*kept.fact.replaces, *denied)))
+                self._kept[self._kept.index(kept)] = replace(kept, fact=replace(kept.fact, replaces=replaces))
+                return
+
+    def _joined(self, kept: _Kept, further: _Kept, part: str) -> _Kept:
         """Parts of one sentence that hold equally long are one memory, as they were said."""
         one, other = kept.fact, further.fact
         if one.static != other.static or other.text.startswith("Asked "):
             return further
         expires = max(filter(None, (one.expires, other.expires)), default=None)
-        text = f"{one.text.rstrip('.')}, {other.text}"
+        text = f"{one.text.rstrip('.')}, {part.strip(' ,.')}{other.text[-1]}"
         joined = replace(kept, fact=replace(one, text=text, expires=expires))
         self._kept[self._kept.index(kept)] = joined
         self._kept.remove(further)

@@ -77,6 +77,12 @@ _FILLERS = re.compile(
     r"(?:please )?(?:remember|note|keep in mind|make a note)(?: that)?(?=\s+(?:my|i|i'm|i've|we|our)\b))\s+)+",
     re.IGNORECASE,
 )
+_TAIL = re.compile(
+    r"(?:,? (?:so |very )?sorry|,? (?:thanks|thank you|cheers|ta|you know|you see|bless (?:him|her|them)|to be honest|"
+    r"if i'm honest|obviously|i'm afraid|danke|gracias|merci|obrigad[oa]|grazie|bedankt|hoor|weißt du|wissen sie))"
+    r"+(?=[.!]?$)",
+    re.IGNORECASE,
+)
 _INNER_FILLERS = re.compile(r"(?:,\s*|\s+)(?:uh+|um+|erm|ähm?|euh)\b,?(?=\s)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
@@ -226,6 +232,7 @@ def _halves(sentence: str) -> Iterator[str]:
 def clean(sentence: str) -> str:
     """The sentence without the fillers around it, with a capital letter and a stop."""
     text = _INNER_FILLERS.sub("", _FILLERS.sub("", sentence.strip())).strip(" ,;:-–—")
+    text = _TAIL.sub("", text) or text
     if len(text) > _LONGEST:
         text = text[:_LONGEST].rsplit(" ", 1)[0]
     if not text:

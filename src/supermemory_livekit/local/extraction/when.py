@@ -110,6 +110,9 @@ _DATE = re.compile(
     rf"\b({_MONTH}) (?:the )?(?:(\d{{1,2}})(?:st|nd|rd|th)?|({_ORDINAL}))\b"
 )
 _OF_MONTH = re.compile(rf"\b(?:on|until|till|by|for) the (?:(\d{{1,2}})(?:st|nd|rd|th)|({_ORDINAL}))\b")
+_UNTIL = re.compile(
+    r"\b(?:until|till?|through to|bis(?: zum)?|hasta(?: el)?|jusqu'(?:à|au)|até(?: à| ao)?|fino (?:a|al)|tot)\b"
+)
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _PAST = re.compile(rf"\b(?:last|since|ago|yesterday|every|each)\b|\b(?:{_DAY})s\b")
 
@@ -126,6 +129,10 @@ def over_at(text: str, said: datetime) -> datetime | None:
 
 
 def _day(words: str, said: datetime) -> datetime | None:
+    until = _UNTIL.search(words)
+    end = _day(words[until.end() :], said) if until is not None else None
+    if end is not None:  # "I'm away from Monday until Friday"
+        return end
     if _OVERMORROW.search(words):
         return said + timedelta(days=2)
     dated = _date(words, said)
