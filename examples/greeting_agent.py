@@ -1,6 +1,7 @@
 """A voice agent that greets its caller from memory.
 
-    SUPERMEMORY_API_KEY=… LIVEKIT_URL=… LIVEKIT_API_KEY=… LIVEKIT_API_SECRET=… python greeting_agent.py dev
+    export SUPERMEMORY_API_KEY=… LIVEKIT_URL=… LIVEKIT_API_KEY=… LIVEKIT_API_SECRET=…
+    python -m livekit.agents start --dev greeting_agent.py
 
 Remove `agent_name` to join every new room, for example to try it in the Agents Playground. Set
 SUPERMEMORY_BASE_URL=local to keep the memory on this machine, without a Supermemory key.

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -176,13 +180,61 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
-def test_every_example_is_linked_in_the_readme() -> None:
+def test_every_example_is_named_in_the_readme() -> None:
     """Design 3: an example that nobody finds helps nobody."""
-    shown = {*snippets(readme()), *links(README)}
-    missing = [
-        path.name for path in (REPOSITORY / "examples").glob("*.py") if f"examples/{path.name}" not in shown
-    ]
+    missing = [path.name for path in (REPOSITORY / "examples").glob("*.py") if path.name not in readme()]
     assert missing == []
+
+
+def test_the_readme_has_few_links_to_files_and_names_them_where_they_lead_nowhere() -> None:
+    """A package index shows the README where no file of ours is. A link's text is then all there is."""
+    files = re.findall(r"\[([^\]]*)\]\(([^)#:]+)\)", readme())
+    assert len(files) <= 8
+    assert "](docs/images" not in readme()
+    assert [text for text, _ in files if not re.search(r"\w/|\.md|tutorial", text)] == []
+
+
+def test_every_file_that_the_readme_names_exists() -> None:
+    """A name in the text is checked like a link."""
+    named = re.findall(r"`((?:docs|examples)/[\w./-]*|[A-Z]+\.md)`", readme())
+    assert len(named) >= 5
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+
+
+# -- commands
+
+
+@pytest.mark.parametrize(
+    ("page", "agent"),
+    [(README, "quickstart.py"), (REPOSITORY / "docs" / "tutorial" / "README.md", "agent.py")],
+)
+def test_the_command_that_starts_an_agent_is_no_deprecated_one(page: Path, agent: str) -> None:
+    """A stranger's remark: `python quickstart.py dev` is answered with a notice that it goes away."""
+    found = re.findall(rf"^python (.* {agent})$", page.read_text("utf-8"), re.MULTILINE)
+    assert found == [f"-m livekit.agents start --dev {agent}"]
+    (folder,) = {path.parent for path in REPOSITORY.glob(f"[de]*/**/{agent}")}
+    nowhere = {"LIVEKIT_URL": "ws://127.0.0.1:9", "LIVEKIT_API_KEY": "k", "LIVEKIT_API_SECRET": "s" * 32}
+    worker = subprocess.Popen(
+        [sys.executable, *found[0].split()],
+        cwd=folder,
+        env={**os.environ, **nowhere},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert worker.stdout is not None
+    printed = ""
+    try:
+        while "failed to connect" not in printed:
+            line = worker.stdout.readline()
+            assert line, f"the worker ended:\n{printed}"
+            printed += line
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.communicate()
+    assert "starting worker" in printed
+    assert "deprecated" not in printed.lower()
 
 
 def links(page: Path) -> list[str]:
