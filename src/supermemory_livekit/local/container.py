@@ -86,6 +86,15 @@ class Container:
         found = self._documents("d.seq = ANY(:seqs)", {"seqs": sorted(seqs)})
         return {document.seq: document for document in found}
 
+    def documents_in_lines(self, after: int, limit: int) -> list[Document]:
+        """Documents with a piece of several lines, in the order they were stored, those after the `seq` given."""
+        return self._documents(
+            """d.seq>:after AND EXISTS (
+            SELECT 1 FROM chunks c WHERE c.document_seq=d.seq AND c.text LIKE :lines)
+            ORDER BY d.seq LIMIT :limit""",
+            {"after": after, "lines": "%\n%", "limit": limit},
+        )
+
     def chunks(self, ids: Collection[str]) -> dict[str, Chunk]:
         rows = self._all(
             "SELECT * FROM chunks WHERE +tag_id=:tag_id AND id = ANY(:ids)",  # as in `memories`

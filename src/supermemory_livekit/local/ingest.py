@@ -39,6 +39,8 @@ logger = logging.getLogger("supermemory_livekit.local")
 _AT_ONCE = 4
 """Jobs under way at a time: an extractor may spend most of its time waiting for a model."""
 _BATCH = 32
+_REST = 0.02
+"""Seconds between two documents that are cut anew, so that requests come in between."""
 _CONTEXT_LINES = 4
 """Turns before the new ones that an extractor is shown, so that it knows what an answer answers."""
 _KNOWN = 250
@@ -194,7 +196,12 @@ class Ingest:
 
     async def _do(self, job: Job, extractor: Extractor) -> None:
         try:
-            await (self._embed(job) if job.kind == "embed" else self._dream(job, extractor))
+            if job.kind == "embed":
+                await self._embed(job)
+            elif job.kind == "dream":
+                await self._dream(job, extractor)
+            else:
+                await self._cut(job)
         except LeaseLost:
             return
         except asyncio.CancelledError:
@@ -237,6 +244,27 @@ class Ingest:
             await asyncio.sleep(0)
         with self._storage.write(job.tag, durable=False) as writer:
             self._queue.finish(writer, job)
+
+    async def _cut(self, job: Job) -> None:
+        """Cut the tag's calls, which an older version has stored, into pieces as it is done today.
+
+        Not durable: what is lost is done again. Searches meanwhile find the pieces of either kind.
+        """
+        done = 0
+        while True:
+            with self._storage.read(job.tag) as container:
+                found = container.documents_in_lines(done, 1)
+            with self._storage.write(job.tag, durable=False) as writer:
+                self._queue.check(writer, job)
+                document = writer.document_by_seq(found[0].seq) if found else None
+                if document is not None:
+                    writer.recut(document)
+                    writer.enqueue("embed", now_ms())
+                if not found:
+                    self._queue.finish(writer, job)
+                    return
+            done = found[0].seq
+            await asyncio.sleep(_REST)
 
     async def _dream(self, job: Job, extractor: Extractor) -> None:
         """Make memories of what has been added to a document since the last time."""

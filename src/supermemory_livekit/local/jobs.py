@@ -32,7 +32,7 @@ class Job:
     """A leased job."""
 
     seq: int
-    kind: Literal["embed", "dream"]
+    kind: Literal["embed", "dream", "cut"]
     tag: str
     tag_id: int
     document_seq: int
@@ -81,7 +81,7 @@ class JobQueue:
             WHERE j.due_at<=:now AND j.lease_until<=:now
             AND NOT j.seq = ANY(:under_way) AND NOT EXISTS (
               SELECT 1 FROM jobs o WHERE o.tag_id=j.tag_id AND o.kind=j.kind AND o.lease_until>:now)
-            ORDER BY j.kind='dream', j.due_at, j.seq LIMIT 1"""
+            ORDER BY CASE j.kind WHEN 'embed' THEN 1 WHEN 'dream' THEN 2 ELSE 3 END, j.due_at, j.seq LIMIT 1"""
         with self._database.read() as connection:
             if not connection.execute(statement, values):
                 return None

@@ -125,6 +125,8 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_by_due ON jobs (due_at);
 """,
+    # 2: as format 3 of the file: calls were cut into pieces of three turns, and are now into single ones.
+    "INSERT INTO jobs (kind, tag_id, document_seq, due_at) SELECT 'cut', id, 0, 0 FROM tags",
 )
 """What brings a schema from each format to the next. A new format is added at the end; none is ever changed."""
 

@@ -125,6 +125,10 @@ CREATE INDEX jobs_by_due ON jobs (due_at);
 CREATE INDEX chunks_by_model ON chunks (tag_id, vector_model);
 CREATE INDEX memories_by_model ON memories (tag_id, vector_model);
 """,
+    # 3: calls were cut into pieces of three turns, and are now into single ones: a job per tag, for what is stored.
+    """
+INSERT INTO jobs (kind, tag_id, document_seq, due_at) SELECT 'cut', id, 0, 0 FROM tags;
+""",
 )
 """What brings a file from each format to the next. A new format is added at the end; none is ever changed."""
 

@@ -119,6 +119,10 @@ class Writer(Container):
             },
         )
 
+    def recut(self, document: Document) -> None:
+        """Cut the content into pieces as it is done today. Pieces that are so already are kept."""
+        self._cut(document, 0)
+
     def set_dreamed(self, document: Document, characters: int) -> None:
         self._all(
             "UPDATE documents SET dreamed=:characters WHERE tag_id=:tag_id AND seq=:seq",
