@@ -79,15 +79,7 @@ async def diagnose(
     tag = f"doctor-{uuid.uuid4().hex}"
     reach = await _reach(store, client, tag, key=key, embedded=embedded)
     if reach.name != "key":
-        source = (
-            "the embedded service needs none"
-            if embedded
-            else "SUPERMEMORY_API_KEY is set"
-            if key
-            else "none is set"
-        )
-        reached = reach.state == "ok"
-        yield Check("key", "ok", f"{source}; accepted") if reached else Check("key", "skipped", source)
+        yield _key(key=key, embedded=embedded, accepted=reach.state == "ok")
     yield reach
     if reach.state == "failed":
         for name in ("clock", "api", *(["round trip"] if round_trip else [])):
@@ -129,6 +121,16 @@ async def _reach(store: MemoryStore, client: Client, tag: str, *, key: bool, emb
             " InputParams(recall_timeout=...).",
         )
     return Check("reach", "ok", found)
+
+
+def _key(*, key: bool, embedded: bool, accepted: bool) -> Check:
+    """Where the key is from, when nothing says that it is at fault."""
+    if embedded:
+        return Check("key", "ok", "the embedded service needs none")
+    source = "SUPERMEMORY_API_KEY is set" if key else "none is set"
+    if not accepted:
+        return Check("key", "skipped", source)
+    return Check("key", "ok", f"{source}; accepted" if key else f"{source}, and none is asked for")
 
 
 def _failed(name: str, told: Told) -> Check:

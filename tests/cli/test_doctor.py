@@ -43,11 +43,15 @@ async def listening(app: ASGIApp) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def service(
-    path: Path, *, without: Collection[str] = (), hosts: Collection[str] | None = None
+    path: Path,
+    *,
+    without: Collection[str] = (),
+    hosts: Collection[str] | None = None,
+    key: str | None = KEY,
 ) -> AsyncIterator[str]:
     """The embedded service without the routes below some addresses, as a server of one generation of the API."""
     engine = Engine(path / "memory.db", load=lambda: None, drain=0)
-    whole = create_app(engine, api_key=KEY, hosts=hosts)
+    whole = create_app(engine, api_key=key, hosts=hosts)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         known = not str(scope["path"]).startswith(tuple(without)) if without else True
@@ -194,3 +198,12 @@ async def test_a_database_of_the_embedded_service_that_cannot_be_used_is_no_matt
     code, failed, printed = await doctor(tmp_path, f"local:{tmp_path / 'file' / 'memory.db'}", key="")
     assert (code, failed) == (1, {"reach": "the embedded service cannot use its database (503)"})
     assert "local:PATH or SUPERMEMORY_LOCAL_PATH names another file" in printed
+    assert "ok       key         the embedded service needs none\n" in printed
+
+
+async def test_a_service_that_asks_for_no_key_is_well(tmp_path: Path) -> None:
+    """`serve --no-key`: a key that is missing is no fault there."""
+    async with service(tmp_path, key=None) as url:
+        code, failed, printed = await doctor(tmp_path, url, "--no-round-trip", key="")
+    assert (code, failed) == (0, {})
+    assert "ok       key         none is set, and none is asked for\n" in printed
