@@ -224,6 +224,59 @@ async def test_lists_are_paged_and_keep_their_shape(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "sort"),
+    [
+        ("documents", "createdAt"),
+        ("documents", "updatedAt"),
+        ("chunks", "createdAt"),
+        ("chunks", "position"),
+    ],
+)
+@pytest.mark.parametrize("rule", [{}, {"filter": {"field": "team", "operator": "eq", "value": "red"}}])
+async def test_pages_of_a_list_fit_together_in_every_order(
+    service: Service, kind: str, sort: str, rule: dict[str, Any]
+) -> None:
+    """v5 contract: page, limit, sort and order; each thing is on one page."""
+    for number in range(4):
+        said = call("C: One.", "A: Two.", "C: Three.", minute=9 - number)
+        metadata = {"team": "red" if number % 2 else "blue"}
+        await add(service, "ana", said, id=f"n{number}", metadata=metadata)
+    await ok(service.http, "PATCH", "/ns/ana/document/n1", {"metadata": {"team": "red", "new": True}})
+    pages = [
+        (
+            await ok(
+                service.http, "POST", f"/ns/ana/list/{kind}", rule, sort=sort, order="asc", limit=5, page=n
+            )
+        )
+        for n in (1, 2, 3)
+    ]
+    found = [one for page in pages for one in page[kind]]
+    backwards = await ok(
+        service.http, "POST", f"/ns/ana/list/{kind}", rule, sort=sort, order="desc", limit=50
+    )
+    assert found == backwards[kind][::-1]
+    expected = {"n1", "n3"} if rule else {"n0", "n1", "n2", "n3"}
+    if kind == "documents":
+        order = [one["id"] for one in found]
+        assert order == sorted(expected, key=lambda name: (sort == "updatedAt" and name == "n1", name))
+    else:
+        order = [one["documentId"] for one in found]
+        assert order == [name for name in sorted(expected, reverse=sort != "position") for _ in range(3)]
+        assert [one["position"] for one in found] == sorted_within(found)
+    assert {page["pagination"]["totalItems"] for page in pages} == {len(found)}
+
+
+def sorted_within(found: list[dict[str, Any]]) -> list[int]:
+    """Positions as they are when each document's pieces come in the order of its text."""
+    names = dict.fromkeys(one["documentId"] for one in found)
+    return [
+        position
+        for name in names
+        for position in sorted(one["position"] for one in found if one["documentId"] == name)
+    ]
+
+
+@pytest.mark.parametrize(
     ("rule", "kept"),
     [
         ({"field": "team", "operator": "eq", "value": "red"}, ["a"]),

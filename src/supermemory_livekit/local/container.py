@@ -9,7 +9,17 @@ from typing import Literal
 from supermemory_livekit.retrieval import Place
 
 from .database import Connection, Row
-from .records import Chunk, Document, Memory, StoredPassage, chunk_of, document_of, memory_of
+from .records import (
+    Chunk,
+    Document,
+    DocumentOutline,
+    Memory,
+    StoredPassage,
+    chunk_of,
+    document_of,
+    memory_of,
+    outline_of,
+)
 from .texts import exact_form, norm_form, now_ms
 
 __all__ = ["LIVE", "Container", "Unembedded"]
@@ -70,11 +80,22 @@ class Container:
     def document_by_seq(self, seq: int) -> Document | None:
         return self.documents_by_seq([seq]).get(seq)
 
-    def documents(self, *, by_update: bool = False, descending: bool = True) -> list[Document]:
-        """All of them, in the order they were stored or else changed."""
+    def outlines(self, *, by_update: bool = False, descending: bool = True) -> list[DocumentOutline]:
+        """Of all documents, in the order they were stored or else changed."""
         order = "DESC" if descending else "ASC"
         column = "updated_at" if by_update else "created_at"
-        return self._documents(f"1=1 ORDER BY d.{column} {order}, d.seq {order}")
+        rows = self._all(
+            f"""SELECT seq, metadata, filepath FROM documents
+            WHERE tag_id=:tag_id ORDER BY {column} {order}, seq {order}"""  # noqa: S608
+        )
+        return [outline_of(row) for row in rows]
+
+    def documents_under_way(self) -> list[Document]:
+        """Those not found by meaning yet, or not yet made into memories, stored last first."""
+        rows = self._all(
+            f"SELECT * FROM ({_DOCUMENT}) listed WHERE embedding OR dreaming ORDER BY created_at DESC, seq DESC"  # noqa: S608
+        )
+        return [document_of(row) for row in rows]
 
     def documents_page(self, limit: int, offset: int) -> tuple[list[Document], int]:
         """Some of them, changed last first, and how many there are in all."""
@@ -110,9 +131,25 @@ class Container:
         )
         return [chunk_of(row) for row in rows]
 
-    def all_chunks(self) -> list[Chunk]:
-        """Of every document, in the order they were stored."""
-        return [chunk_of(row) for row in self._all("SELECT * FROM chunks WHERE tag_id=:tag_id ORDER BY seq")]
+    def chunks_page(
+        self, documents: Collection[int], limit: int, offset: int, *, by_position: bool, descending: bool
+    ) -> tuple[list[Chunk], int]:
+        """Some chunks of these documents (their `seq`), by the documents and their text or else by time, and how
+        many there are in all.
+        """
+        condition = "tag_id=:tag_id AND document_seq = ANY(:documents)"
+        values = {"documents": sorted(documents), "limit": limit, "offset": offset}
+        total = self._all(f"SELECT count(*) AS total FROM chunks WHERE {condition}", values)[0]["total"]  # noqa: S608
+        direction = "DESC" if descending else "ASC"
+        order = ", ".join(
+            f"{column} {direction}"
+            for column in (("document_seq", "start") if by_position else ("at", "seq"))
+        )
+        rows = self._all(
+            f"SELECT * FROM chunks WHERE {condition} ORDER BY {order} LIMIT :limit OFFSET :offset",  # noqa: S608
+            values,
+        )
+        return [chunk_of(row) for row in rows], int(total)
 
     def memory(self, memory_id: str) -> Memory | None:
         found = self._memories("m.id=:id", {"id": memory_id})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .container import Container
 from .faults import AlreadyDone, Missing, TooLarge
 from .filters import matches
-from .records import Chunk, Document, Memory
+from .records import Chunk, Document, DocumentOutline, Memory
 from .schemas import AddDocument, ListChunks, ListDocuments, UpdateDocument
 from .storage import Storage
 from .texts import now_ms
@@ -133,40 +133,42 @@ class Documents:
     def delete_under(self, tag: str, filepath: str | None) -> int:
         """Delete all documents of a tag. How many there were."""
         with self._storage.write(tag) as writer:
-            documents = [found for found in writer.documents() if _under(found, filepath)]
-            for document in documents:
+            found = {outline.seq for outline in writer.outlines() if _under(outline, filepath)}
+            for document in writer.documents_by_seq(found).values():
                 writer.delete_document(document)
-        return len(documents)
+        return len(found)
 
     def page(self, ask: ListDocuments) -> tuple[list[Document], int]:
         """One page, and how many there are in all."""
         with self._storage.read(ask.tag) as container:
-            found = container.documents(by_update=ask.sort == "updatedAt", descending=ask.order == "desc")
-        found = [document for document in found if _under(document, ask.filepath)]
-        found = [document for document in found if matches(ask.filters, document.metadata)]
-        first = (ask.page - 1) * ask.limit
-        return found[first : first + ask.limit], len(found)
+            outlines = container.outlines(by_update=ask.sort == "updatedAt", descending=ask.order == "desc")
+            found = [
+                outline.seq
+                for outline in outlines
+                if _under(outline, ask.filepath) and matches(ask.filters, outline.metadata)
+            ]
+            page = found[(ask.page - 1) * ask.limit :][: ask.limit]
+            documents = container.documents_by_seq(page)
+        return [documents[seq] for seq in page], len(found)
 
     def page_of_chunks(self, ask: ListChunks) -> tuple[list[tuple[Chunk, Document]], int]:
         """One page of the pieces of all documents, each with its document, and how many there are in all."""
         with self._storage.read(ask.tag) as container:
-            chunks = container.all_chunks()
+            kept = {one.seq for one in container.outlines() if matches(ask.filters, one.metadata)}
+            chunks, total = container.chunks_page(
+                kept,
+                ask.limit,
+                (ask.page - 1) * ask.limit,
+                by_position=ask.sort == "position",
+                descending=ask.order == "desc",
+            )
             documents = container.documents_by_seq({chunk.document_seq for chunk in chunks})
-        found = [(chunk, documents[chunk.document_seq]) for chunk in chunks]
-        found = [pair for pair in found if matches(ask.filters, pair[1].metadata)]
-        if ask.sort == "position":
-            found.sort(key=lambda pair: (pair[1].seq, pair[0].position))
-        else:
-            found.sort(key=lambda pair: pair[0].at)
-        if ask.order == "desc":
-            found.reverse()
-        first = (ask.page - 1) * ask.limit
-        return found[first : first + ask.limit], len(found)
+        return [(chunk, documents[chunk.document_seq]) for chunk in chunks], total
 
     def processing(self, tag: str) -> list[Document]:
         """Those not found by meaning yet, or not yet made into memories."""
         with self._storage.read(tag) as container:
-            return [document for document in container.documents() if document.embedding or document.dreaming]
+            return container.documents_under_way()
 
     def _process(self, writer: Writer, document: Document, *, instant: bool) -> None:
         now = now_ms()
@@ -197,7 +199,7 @@ def _addition(stored: str, content: str) -> str:
     return content if stored.endswith("\n") else "\n" + content
 
 
-def _under(document: Document, filepath: str | None) -> bool:
+def _under(document: DocumentOutline, filepath: str | None) -> bool:
     """Exact, or below a path that ends in a slash."""
     if filepath is None:
         return True

@@ -17,6 +17,7 @@ from .database import Row
 __all__ = [
     "Chunk",
     "Document",
+    "DocumentOutline",
     "Memory",
     "Metadata",
     "NewMemory",
@@ -25,6 +26,7 @@ __all__ = [
     "chunk_of",
     "document_of",
     "memory_of",
+    "outline_of",
 ]
 
 Metadata = Mapping[str, "str | int | float | bool | Sequence[str]"]
@@ -78,6 +80,15 @@ class Chunk:
     """The character of the content it starts at."""
     text: str
     at: int
+
+
+@dataclass(frozen=True)
+class DocumentOutline:
+    """What documents are chosen by, without the text."""
+
+    seq: int
+    metadata: Metadata
+    filepath: str | None
 
 
 @dataclass(frozen=True)
@@ -156,6 +167,10 @@ def document_of(row: Row) -> Document:
         embedding=bool(row["embedding"]),
         dreaming=bool(row["dreaming"]),
     )
+
+
+def outline_of(row: Row) -> DocumentOutline:
+    return DocumentOutline(row["seq"], _metadata(row), row["filepath"])
 
 
 def chunk_of(row: Row) -> Chunk:
