@@ -11,26 +11,22 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from supermemory_livekit.retrieval import in_context
 
 from .database import StorageError
+from .dreaming import apply, changes_of, known_of
 from .encoder import Encoder
 from .extraction import (
     Changes,
     Extractor,
-    Fact,
     FallbackExtractor,
-    Known,
     extractor_from_env,
-    parse_transcript,
 )
 from .jobs import Job, JobQueue, LeaseLost
-from .records import Document, NewMemory
 from .storage import Storage
-from .texts import from_ms, now_ms, to_ms
-from .writer import Writer
+from .texts import now_ms
 
 __all__ = ["Ingest"]
 
@@ -41,12 +37,6 @@ _AT_ONCE = 4
 _BATCH = 32
 _REST = 0.02
 """Seconds between two documents that are cut anew, so that requests come in between."""
-_CONTEXT_LINES = 4
-"""Turns before the new ones that an extractor is shown, so that it knows what an answer answers."""
-_KNOWN = 250
-"""Memories of each kind, the newest, that an extractor compares with: its work grows with their number."""
-_LONGEST_FACT = 10_000
-"""Characters of a text that, being no conversation, becomes one memory: the API's limit for a memory."""
 
 
 class Ingest:
@@ -270,58 +260,17 @@ class Ingest:
         """Make memories of what has been added to a document since the last time."""
         with self._storage.read(job.tag) as container:
             document = container.document_by_seq(job.document_seq)
-            held = [
-                memory
-                for static in (True, False)
-                for memory in container.live_memories(static=static, limit=_KNOWN)
-            ]
-        known = [Known(memory.id, memory.text, memory.static, from_ms(memory.at)) for memory in held]
-        changes = Changes() if document is None else await _changes(document, known, extractor)
+            known = known_of(container)
+        changes = Changes() if document is None else await changes_of(document, known, extractor)
         with self._storage.write(job.tag) as writer:
             self._queue.check(writer, job)
             now = writer.document_by_seq(job.document_seq)
             # Replaced meanwhile: the old content's facts are nobody's any more, and the job is due again.
             if document is not None and now is not None and now.epoch == document.epoch:
-                _apply(writer, document, changes)
+                apply(writer, document, changes)
                 writer.set_dreamed(document, len(document.content))
                 writer.enqueue("embed", now_ms())
             self._queue.finish(writer, job)
-
-
-async def _changes(document: Document, known: Sequence[Known], extractor: Extractor) -> Changes:
-    added = document.content[document.dreamed :]
-    if document.task_type == "superrag" or not added.strip():
-        return Changes()
-    at = from_ms(document.dated_at if document.dated_at is not None else document.updated_at)
-    lines = parse_transcript(added)
-    if lines:
-        before = parse_transcript(_tail(document.content[: document.dreamed]))
-        return await extractor.extract(lines, known, at=at, before=before)
-    if len(added) <= _LONGEST_FACT:
-        return Changes(add=(Fact(added.strip(), True, at),))
-    return Changes()
-
-
-def _apply(writer: Writer, document: Document, changes: Changes) -> None:
-    now = now_ms()
-    for memory in writer.memories(changes.forget).values():
-        writer.forget(memory, "the caller asked for it")
-    for fact in changes.add:
-        expires = to_ms(fact.expires) if fact.expires is not None else None
-        if fact.text.strip() and (expires is None or expires > now):
-            new = NewMemory(
-                text=fact.text.strip(),
-                static=fact.static,
-                at=min(to_ms(fact.at), now),
-                forget_after=expires,
-                metadata=document.metadata,
-                replaces=fact.replaces,
-            )
-            writer.add_memory(new, document)
-
-
-def _tail(content: str) -> str:
-    return "\n".join(content.rstrip("\n").rsplit("\n", _CONTEXT_LINES)[-_CONTEXT_LINES:])
 
 
 async def _either(event: asyncio.Event, seconds: float) -> None:

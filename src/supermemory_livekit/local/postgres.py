@@ -28,107 +28,11 @@ from psycopg_pool import ConnectionPool
 from typing_extensions import LiteralString
 
 from .database import StorageError, StorageUnavailable, Values
+from .postgres_formats import MIGRATIONS
 
 __all__ = ["PostgresDatabase"]
 
 _SCHEMA = "supermemory"
-
-_MIGRATIONS = (
-    # 1: the first format.
-    """
-CREATE TABLE tags (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  tag text NOT NULL UNIQUE,
-  version bigint NOT NULL DEFAULT 0,     -- grows with every change below this tag
-  entity_context text,
-  created_at bigint NOT NULL,            -- all times: milliseconds since 1970, UTC
-  updated_at bigint NOT NULL
-);
-CREATE TABLE documents (
-  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  id text NOT NULL UNIQUE,
-  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  custom_id text,
-  content text NOT NULL,
-  metadata text NOT NULL,                -- a JSON object
-  task_type text NOT NULL,
-  filepath text,
-  dated_at bigint,                       -- when its content is from, if the client said so
-  dreamed bigint NOT NULL DEFAULT 0,     -- so many characters of the content have become memories
-  epoch bigint NOT NULL DEFAULT 0,       -- grows when the content is replaced, not when it is appended to
-  created_at bigint NOT NULL,
-  updated_at bigint NOT NULL,
-  UNIQUE (tag_id, custom_id)
-);
-CREATE INDEX documents_by_custom_id ON documents (custom_id);
-CREATE TABLE chunks (
-  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  id text NOT NULL UNIQUE,
-  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  document_seq bigint NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
-  start bigint NOT NULL,                 -- characters [start, stop) of the content
-  stop bigint NOT NULL,
-  text text NOT NULL,
-  at bigint NOT NULL,
-  vector vector,
-  vector_model text,
-  changed bigint NOT NULL                -- the tag's version that changed this row last
-);
-CREATE INDEX chunks_by_tag ON chunks (tag_id, changed);
-CREATE INDEX chunks_by_document ON chunks (document_seq, start);
-CREATE INDEX chunks_by_model ON chunks (tag_id, vector_model);
-CREATE TABLE memories (
-  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  id text NOT NULL UNIQUE,
-  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  text text NOT NULL,
-  norm text NOT NULL,                    -- two texts with the same norm are the same fact
-  static bigint NOT NULL,                -- 0 or 1, as in the SQLite file
-  metadata text NOT NULL,
-  at bigint NOT NULL,                    -- when it was said last
-  version bigint NOT NULL,
-  parent_id text,
-  root_id text,
-  latest bigint NOT NULL,
-  forgotten_at bigint,
-  forget_reason text,
-  forget_after bigint,
-  created_at bigint NOT NULL,
-  updated_at bigint NOT NULL,
-  vector vector,
-  vector_model text,
-  changed bigint NOT NULL
-);
-CREATE INDEX memories_by_tag ON memories (tag_id, changed);
-CREATE INDEX memories_by_age ON memories (tag_id, latest, static, at, seq);
--- By its hash: a fact may be longer than an entry of a B-tree can be.
-CREATE INDEX memories_by_norm ON memories USING hash (norm);
-CREATE INDEX memories_by_parent ON memories (parent_id);
-CREATE INDEX memories_by_model ON memories (tag_id, vector_model);
-CREATE TABLE sources (
-  memory_seq bigint NOT NULL REFERENCES memories(seq) ON DELETE CASCADE,
-  document_seq bigint NOT NULL REFERENCES documents(seq) ON DELETE CASCADE,
-  PRIMARY KEY (memory_seq, document_seq)
-);
-CREATE INDEX sources_by_document ON sources (document_seq);
-CREATE TABLE jobs (
-  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  kind text NOT NULL,                    -- 'embed' (one per tag) or 'dream' (one per document)
-  tag_id bigint NOT NULL REFERENCES tags(id) ON DELETE CASCADE,
-  document_seq bigint NOT NULL,          -- 0 for 'embed'
-  due_at bigint NOT NULL,
-  generation bigint NOT NULL DEFAULT 0,  -- grows when more work arrives, also while the job is being done
-  attempts bigint NOT NULL DEFAULT 0,
-  owner text,
-  lease_until bigint NOT NULL DEFAULT 0,
-  UNIQUE (kind, tag_id, document_seq)
-);
-CREATE INDEX jobs_by_due ON jobs (due_at);
-""",
-    # 2: as format 3 of the file: calls were cut into pieces of three turns, and are now into single ones.
-    "INSERT INTO jobs (kind, tag_id, document_seq, due_at) SELECT 'cut', id, 0, 0 FROM tags",
-)
-"""What brings a schema from each format to the next. A new format is added at the end; none is ever changed."""
 
 _CONNECTIONS = 8
 """Most connections of one process: more than the engine has threads."""
@@ -278,10 +182,10 @@ class PostgresDatabase:
                 ) from None
         connection.execute("SELECT set_config('search_path', %s, true)", (self._search_path,))
         version = self._format(connection)
-        for statements in _MIGRATIONS[version:]:
+        for statements in MIGRATIONS[version:]:
             connection.execute(statements.encode())
-        if version < len(_MIGRATIONS):
-            connection.execute("UPDATE supermemory_format SET version=%s", (len(_MIGRATIONS),))
+        if version < len(MIGRATIONS):
+            connection.execute("UPDATE supermemory_format SET version=%s", (len(MIGRATIONS),))
 
     def _format(self, connection: _Rows) -> int:
         """The format's number: 0 for a schema that is empty. Raises `StorageError` for what is not ours or newer."""
@@ -297,10 +201,10 @@ class PostgresDatabase:
             )
         row = connection.execute("SELECT version FROM supermemory_format").fetchone()
         version = int(row["version"]) if row is not None else 0
-        if version > len(_MIGRATIONS):
+        if version > len(MIGRATIONS):
             raise StorageError(
                 f"The PostgreSQL schema was written by a newer version (its format is {version}, this one"
-                f" knows {len(_MIGRATIONS)})"
+                f" knows {len(MIGRATIONS)})"
             )
         return version
 
