@@ -73,11 +73,10 @@ def test_a_caller_without_a_name_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [("--chat",), ()], ids=["chat", "scripted"])
-def test_a_database_that_cannot_be_used_is_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_database_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     """A person at a shell needs the reason and what to change, not a stack trace."""
     (tmp_path / "file").write_text("no directory")
-    ended = run("demo", *arguments, "--path", str(tmp_path / "file" / "memory.db"), home=tmp_path)
+    ended = run("demo", "--chat", "--path", str(tmp_path / "file" / "memory.db"), home=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("Cannot start: The memory file cannot be opened")
     assert ended.stderr.endswith("Name another file with --path.\n")

@@ -83,4 +83,6 @@ def test_a_demo_that_breaks_says_no(tmp_path: Path) -> None:
     no_database.write_text("this is no database" * 100)
     result = run("demo", "--path", str(no_database), home=tmp_path)
     assert result.stdout.splitlines()[-1] == "demo: caller recognised on the second call: no"
-    assert result.returncode == 1
+    assert result.stdout.startswith("Cannot start: The memory file")
+    assert "Name another file with --path.\n" in result.stdout
+    assert (result.returncode, result.stderr) == (1, "")

@@ -78,15 +78,13 @@ def demo(
     if voice and (chat or without_recall):
         raise typer.BadParameter("--voice goes with neither --chat nor --without-recall")
     _logs(verbose=verbose)
-    if chat or path is not None:
+    if chat:
+        from .demo.chat import run_chat
         from .demo.database import why_unusable
 
         if (why := why_unusable(path)) is not None:
-            typer.echo(f"Cannot start: {why}. Name another file with --path.", err=True)
+            typer.echo(f"Cannot start: {why}", err=True)
             raise typer.Exit(2)
-    if chat:
-        from .demo.chat import run_chat
-
         raise typer.Exit(asyncio.run(run_chat(caller=caller, path=path, verbose=verbose)))
     if voice:
         from .demo.voice import run_voice

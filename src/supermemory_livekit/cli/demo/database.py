@@ -11,7 +11,7 @@ __all__ = ["why_unusable"]
 
 
 def why_unusable(path: Path | None) -> str | None:
-    """Why the database cannot be used, in a sentence; None when it can. `path` as in `location.locate`."""
+    """Why the database cannot be used, and what to do; None when it can. `path` as in `location.locate`."""
 
     async def look() -> str | None:
         # Without the model and without time for work: it is opened again for the call.
@@ -19,7 +19,7 @@ def why_unusable(path: Path | None) -> str | None:
         try:
             await engine.start()
         except StorageError as error:
-            return str(error)
+            return f"{error}. Name another file with --path."
         finally:
             await engine.aclose()
         return None

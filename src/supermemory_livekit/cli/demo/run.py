@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from .database import why_unusable
 from .output import Output
 from .report import Report
 from .script import Script
@@ -33,8 +34,11 @@ def run_demo(
     recognised = False
     code = 1
     try:
-        recognised = _play(output, seed=seed, path=path, recall=recall, verbose=verbose)
-        code = 0 if recognised else 1
+        if path is not None and (why := why_unusable(path)) is not None:
+            output.line(f"Cannot start: {why}", "red")
+        else:
+            recognised = _play(output, seed=seed, path=path, recall=recall, verbose=verbose)
+            code = 0 if recognised else 1
     except KeyboardInterrupt:
         code = 130
     except Exception as error:  # noqa: BLE001 - the last line says how it ended, whatever went wrong
