@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from .documents import Documents, Stored
 from .faults import Refused, TooLarge
-from .schemas import MAX_CONTENT, AddDocument, Conversation, Message
+from .fields import MAX_CONTENT
+from .schemas import AddDocument, Conversation, Message
 
 __all__ = ["store"]
 

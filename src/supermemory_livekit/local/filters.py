@@ -1,13 +1,61 @@
-"""The API's metadata filters: conditions under AND and OR, of any depth."""
+"""The API's metadata filters: conditions under AND and OR, of any depth, as they are sent and what passes them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
+from pydantic import BeforeValidator, Field
+
+from .fields import Flag, Strict
 from .records import Metadata
-from .schemas import AllOf, AnyOf, Condition, Filter
 
-__all__ = ["matches"]
+__all__ = ["AllOf", "AnyOf", "Condition", "Filter", "Filters", "matches"]
+
+
+class Condition(Strict):
+    """One condition on one key of the metadata."""
+
+    key: str
+    value: str
+    filter_type: Literal["metadata", "numeric", "array_contains", "string_contains"] = "metadata"
+    negate: Flag = False
+    ignore_case: Flag = False
+    numeric_operator: Literal[">", "<", ">=", "<=", "="] = "="
+
+    @property
+    def negated(self) -> bool:
+        return self.negate in (True, "true")
+
+    @property
+    def ignores_case(self) -> bool:
+        return self.ignore_case in (True, "true")
+
+
+class AllOf(Strict):
+    parts: list[Filter] = Field(alias="AND")
+
+
+class AnyOf(Strict):
+    parts: list[Filter] = Field(alias="OR")
+
+
+def _filter(value: object) -> object:
+    """A filter may come as a JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("must be a filter, or a filter as JSON") from None
+
+
+Filter = AllOf | AnyOf | Condition
+Filters = Annotated[Filter, BeforeValidator(_filter)]
+
+AllOf.model_rebuild()
+AnyOf.model_rebuild()
 
 
 def matches(rule: Filter | None, metadata: Metadata) -> bool:

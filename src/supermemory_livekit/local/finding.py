@@ -10,11 +10,11 @@ from supermemory_livekit.retrieval import Index, Kind, Passage, Ranked
 
 from .container import Container
 from .encoder import Encoder
-from .filters import matches
+from .filters import Filter, matches
 from .indexes import Indexes, Query
 from .recalls import Found, RecentSearches, Search, SearchKind
 from .records import Chunk, Document, Memory
-from .schemas import DocumentSearch, Filter, MemorySearch, Profile
+from .schemas import DocumentSearch, MemorySearch, Profile
 from .storage import Storage
 from .texts import from_ms, iso, norm_form, now_ms
 

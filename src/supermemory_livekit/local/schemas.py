@@ -7,35 +7,40 @@ for everything.
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictStr,
-    WithJsonSchema,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 from typing_extensions import Self
 
-from .texts import parse_time, to_ms
+from .fields import (
+    Content,
+    CustomId,
+    Dreaming,
+    EntityContext,
+    MemoryText,
+    MetadataMap,
+    Moment,
+    Page,
+    Strict,
+    Tag,
+    TaskType,
+    Unit,
+    count,
+)
+from .filters import Filters
 
 __all__ = [
     "AddDocument",
-    "AllOf",
-    "AnyOf",
     "BatchAdd",
     "BulkDelete",
-    "Condition",
     "Conversation",
     "CreateMemories",
     "DocumentSearch",
-    "Filter",
     "ForgetMatching",
     "ForgetMemory",
     "Include",
@@ -51,102 +56,6 @@ __all__ = [
     "UpdateMemory",
     "UpdateTag",
 ]
-
-MAX_CONTENT = 1_000_000
-"""Most bytes (UTF-8) of a text, as the API has it."""
-
-Tag = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[a-zA-Z0-9_:-]+$")]
-CustomId = Annotated[str, Field(min_length=1, max_length=255)]
-EntityContext = Annotated[str, Field(max_length=1500)]
-Dreaming = Literal["instant", "dynamic"]
-TaskType = Literal["memory", "superrag"]
-MetadataValue = StrictStr | bool | int | Annotated[float, Field(allow_inf_nan=False)] | list[str]
-MetadataMap = dict[str, MetadataValue]
-Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Flag = bool | Literal["true", "false"]
-
-
-def _content(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must hold something")
-    if len(text) > MAX_CONTENT or len(text.encode()) > MAX_CONTENT:
-        raise ValueError(f"must be at most {MAX_CONTENT} bytes")
-    return text
-
-
-def _moment(value: object) -> object:
-    try:
-        return to_ms(parse_time(value if isinstance(value, str) else ""))
-    except (ValueError, OverflowError):
-        raise ValueError("must be YYYY-MM-DD or an ISO 8601 timestamp") from None
-
-
-def count(value: object) -> object:
-    """A whole number may come as text, or with a fraction of nothing."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
-
-
-def _filter(value: object) -> object:
-    """A filter may come as a JSON text."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise ValueError("must be a filter, or a filter as JSON") from None
-
-
-Content = Annotated[str, AfterValidator(_content)]
-Moment = Annotated[
-    int,
-    BeforeValidator(_moment),
-    WithJsonSchema({"type": "string", "description": "YYYY-MM-DD or an ISO 8601 timestamp"}),
-]
-"""Milliseconds since 1970; on the wire a date or a timestamp."""
-Page = Annotated[int, BeforeValidator(count), Field(ge=1, le=1_000_000)]
-
-
-class Strict(BaseModel):
-    """Camel case on the wire; no other keys than these, no conversions, and no value repeated in an error."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", strict=True, frozen=True, hide_input_in_errors=True
-    )
-
-
-class Condition(Strict):
-    """One condition on one key of the metadata."""
-
-    key: str
-    value: str
-    filter_type: Literal["metadata", "numeric", "array_contains", "string_contains"] = "metadata"
-    negate: Flag = False
-    ignore_case: Flag = False
-    numeric_operator: Literal[">", "<", ">=", "<=", "="] = "="
-
-    @property
-    def negated(self) -> bool:
-        return self.negate in (True, "true")
-
-    @property
-    def ignores_case(self) -> bool:
-        return self.ignore_case in (True, "true")
-
-
-class AllOf(Strict):
-    parts: list[Filter] = Field(alias="AND")
-
-
-class AnyOf(Strict):
-    parts: list[Filter] = Field(alias="OR")
-
-
-Filter = AllOf | AnyOf | Condition
-Filters = Annotated[Filter, BeforeValidator(_filter)]
 
 
 class _Tagged(Strict):
@@ -369,7 +278,7 @@ class Profile(Strict):
     q: str | None = None
     threshold: Unit = 0.6
     filters: Filters | None = None
-    include: list[Literal["static", "dynamic", "buckets"]] = ["static", "dynamic", "buckets"]
+    include: list[Literal["static", "dynamic", "buckets"]] = Field(default=["static", "dynamic", "buckets"])
     buckets: list[str] | None = None
 
 
@@ -379,7 +288,7 @@ class TemporalContext(Strict):
 
 
 class NewMemoryItem(Strict):
-    content: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_content)]
+    content: MemoryText
     is_static: bool = False
     metadata: MetadataMap | None = None
     forget_after: Moment | None = None
@@ -415,7 +324,7 @@ class ForgetMemory(_OneMemory):
 class UpdateMemory(_OneMemory):
     """`PATCH /v4/memories`."""
 
-    new_content: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_content)]
+    new_content: MemoryText
     metadata: MetadataMap | None = None
     forget_after: Moment | None = None
     forget_reason: str | None = None
@@ -449,7 +358,3 @@ def _merged(shared: dict[str, Any], item: BatchItem | str) -> dict[str, Any]:
     if own.get("containerTag") or own.get("containerTags"):
         shared = {key: value for key, value in shared.items() if key not in ("containerTag", "containerTags")}
     return {**shared, **own}
-
-
-AllOf.model_rebuild()
-AnyOf.model_rebuild()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from supermemory_livekit.local.schemas import Tag
+from supermemory_livekit.local.fields import Tag
 
 __all__ = [
     "AskCall",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictStr, field_validator
 
+from supermemory_livekit.local import fields, filters
 from supermemory_livekit.local import schemas as v4
 from supermemory_livekit.local.texts import iso
 
@@ -41,14 +42,14 @@ _MOST_LEVELS = 5
 _MOST_OPERANDS = 200
 
 DocumentId = Annotated[str, Field(min_length=1, max_length=255)]
-Count = Annotated[int, BeforeValidator(v4.count)]
+Count = Annotated[int, BeforeValidator(fields.count)]
 PageNumber = Annotated[Count, Field(ge=1, le=2**53 - 1)]
 PageSize = Annotated[Count, Field(ge=1, le=100)]
 Number = StrictBool | int | Annotated[float, Field(allow_inf_nan=False)]
 
 
-class NamespacePath(v4.Strict):
-    namespace: v4.Tag
+class NamespacePath(fields.Strict):
+    namespace: fields.Tag
 
 
 class DocumentPath(NamespacePath):
@@ -63,7 +64,7 @@ class ListPath(NamespacePath):
     type: Literal["documents", "chunks", "memories"]
 
 
-class Comparison(v4.Strict):
+class Comparison(fields.Strict):
     """One condition on one key of the metadata."""
 
     field: Annotated[str, Field(min_length=1, pattern=r"^[a-zA-Z0-9_.-]+$")]
@@ -84,7 +85,7 @@ class Comparison(v4.Strict):
         return value
 
 
-class Group(v4.Strict):
+class Group(fields.Strict):
     """Conditions that all have to hold, or one of them."""
 
     operator: Literal["and", "or"]
@@ -96,14 +97,14 @@ Filter = Comparison | Group
 _NUMERIC: dict[str, Literal[">", "<", ">=", "<="]] = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
-def filter_of(rule: Filter | None) -> v4.Filter | None:
+def filter_of(rule: Filter | None) -> filters.Filter | None:
     """The same filter in the grammar of v3/v4. A number there matches the text that spells it."""
     if rule is None:
         return None
     if isinstance(rule, Group):
         parts = [part for operand in rule.operands if (part := filter_of(operand)) is not None]
-        return v4.AllOf(AND=parts) if rule.operator == "and" else v4.AnyOf(OR=parts)
-    return v4.Condition.model_validate(
+        return filters.AllOf(AND=parts) if rule.operator == "and" else filters.AnyOf(OR=parts)
+    return filters.Condition.model_validate(
         {
             "key": rule.field,
             "value": _spelled(rule.value),
@@ -145,22 +146,22 @@ def _size(rule: Filter | None) -> tuple[int, int]:
     return 1 + max(levels for levels, _ in inner), len(inner) + sum(count for _, count in inner)
 
 
-class _Filtered(v4.Strict):
+class _Filtered(fields.Strict):
     filter: Filter | None = None
 
     _size_of_filter = field_validator("filter")(_bounded)
 
 
-class _DocumentFields(v4.Strict):
+class _DocumentFields(fields.Strict):
     id: DocumentId | None = None
-    supporting_context: v4.EntityContext | None = None
-    metadata: v4.MetadataMap | None = None
-    group: v4.MetadataMap | None = None
-    date: v4.Moment | None = None
+    supporting_context: fields.EntityContext | None = None
+    metadata: fields.MetadataMap | None = None
+    group: fields.MetadataMap | None = None
+    date: fields.Moment | None = None
 
 
 class _Document(_DocumentFields):
-    content: v4.Content
+    content: fields.Content
 
     def asked(self, namespace: str, task_type: str | None, dreaming: str | None) -> v4.AddDocument:
         return v4.AddDocument.model_validate(
@@ -181,28 +182,28 @@ class _Document(_DocumentFields):
 class AddDocument(_Document):
     """`POST /ns/{namespace}/document`."""
 
-    task_type: v4.TaskType | None = None
-    dreaming: v4.Dreaming | None = None
+    task_type: fields.TaskType | None = None
+    dreaming: fields.Dreaming | None = None
 
 
-class BatchAdd(v4.Strict):
+class BatchAdd(fields.Strict):
     """`POST /ns/{namespace}/document/batch`."""
 
     documents: Annotated[list[_Document], Field(min_length=1, max_length=600)]
-    task_type: v4.TaskType | None = None
-    dreaming: v4.Dreaming | None = None
+    task_type: fields.TaskType | None = None
+    dreaming: fields.Dreaming | None = None
 
 
-class UpdateDocument(v4.Strict):
+class UpdateDocument(fields.Strict):
     """`PATCH /ns/{namespace}/document/{id}`. Content replaces."""
 
-    content: v4.Content | None = None
-    supporting_context: v4.EntityContext | None = None
-    metadata: v4.MetadataMap | None = None
-    group: v4.MetadataMap | None = None
-    date: v4.Moment | None = None
-    task_type: v4.TaskType | None = None
-    dreaming: v4.Dreaming | None = None
+    content: fields.Content | None = None
+    supporting_context: fields.EntityContext | None = None
+    metadata: fields.MetadataMap | None = None
+    group: fields.MetadataMap | None = None
+    date: fields.Moment | None = None
+    task_type: fields.TaskType | None = None
+    dreaming: fields.Dreaming | None = None
 
     def asked(self) -> v4.UpdateDocument:
         return v4.UpdateDocument.model_validate(
@@ -210,13 +211,13 @@ class UpdateDocument(v4.Strict):
         )
 
 
-class RemoveDocuments(v4.Strict):
+class RemoveDocuments(fields.Strict):
     """`DELETE /ns/{namespace}/document`, and what to count memories of."""
 
     ids: Annotated[list[DocumentId], Field(min_length=1, max_length=100)]
 
 
-class SearchInclude(v4.Strict):
+class SearchInclude(fields.Strict):
     documents: bool = False
     related: bool = False
     forgotten: bool = False
@@ -229,7 +230,7 @@ class Search(_Filtered):
     search_mode: Literal["hybrid", "memories", "chunks"] = "hybrid"
     limit: Annotated[int, Field(ge=1, le=100)] = 10
     include: SearchInclude = SearchInclude()
-    threshold: v4.Unit = 0.3
+    threshold: fields.Unit = 0.3
     rerank: Literal["none", "order", "aggregate"] = "none"
     rewrite_query: bool = False
 
@@ -266,13 +267,13 @@ class Profile(_Filtered):
         return v4.Profile.model_validate({"containerTag": namespace, "filters": filter_of(self.filter)})
 
 
-class ForgetMemories(v4.Strict):
+class ForgetMemories(fields.Strict):
     """`DELETE /ns/{namespace}/memories`."""
 
     ids: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=500)]
 
 
-class ForgetSimilar(v4.Strict):
+class ForgetSimilar(fields.Strict):
     """`DELETE /ns/{namespace}/memories/semantic`."""
 
     query: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -284,7 +285,7 @@ class ForgetSimilar(v4.Strict):
         )
 
 
-class ListInclude(v4.Strict):
+class ListInclude(fields.Strict):
     content: bool = False
     memory_count: bool = True
     forgotten: bool = False
@@ -296,7 +297,7 @@ class Listing(_Filtered):
     include: ListInclude = ListInclude()
 
 
-class ListQuery(v4.Strict):
+class ListQuery(fields.Strict):
     """The query of a list."""
 
     page: PageNumber = 1
@@ -320,20 +321,20 @@ def _names(value: object) -> object:
     return tuple(value.split(",")) if isinstance(value, str) else value
 
 
-class DocumentQuery(v4.Strict):
+class DocumentQuery(fields.Strict):
     """The query of `GET /ns/{namespace}/document/{id}`."""
 
     include: Annotated[tuple[Literal["chunks", "memories"], ...], BeforeValidator(_names)] = ()
 
 
-class MemoryQuery(v4.Strict):
+class MemoryQuery(fields.Strict):
     """The query of `GET /ns/{namespace}/memories/{id}`."""
 
     include: Annotated[tuple[Literal["related", "documents"], ...], BeforeValidator(_names)] = ()
     related_limit: PageSize = 10
 
 
-class NamespacesQuery(v4.Strict):
+class NamespacesQuery(fields.Strict):
     """The query of `GET /ns`."""
 
     page: PageNumber = 1
@@ -341,16 +342,16 @@ class NamespacesQuery(v4.Strict):
     q: Annotated[str, Field(max_length=100)] = ""
 
 
-class RetireQuery(v4.Strict):
+class RetireQuery(fields.Strict):
     """The query of `DELETE /ns/{namespace}`."""
 
-    move_to: v4.Tag | None = None
+    move_to: fields.Tag | None = None
 
 
-class UpdateNamespace(v4.Strict):
+class UpdateNamespace(fields.Strict):
     """`PATCH /ns/{namespace}`."""
 
-    supporting_context: v4.EntityContext | None = None
+    supporting_context: fields.EntityContext | None = None
 
 
 Group.model_rebuild()
