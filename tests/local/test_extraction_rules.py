@@ -378,3 +378,138 @@ class _OtherEncoder:
 def test_weights_fitted_to_another_encoder_are_not_used() -> None:
     """Vectors of two encoders cannot be compared."""
     assert load_classifier(_OtherEncoder()) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "hi my name is anna, i'm calling about a bill can you hear me",
+            ["Hi my name is anna."],
+        ),
+        (
+            "I'm at my brother's in Leeds until Friday so could you send it there",
+            ["I'm at my brother's in Leeds until Friday."],
+        ),
+        ("If I had a dog, I would walk it, I would call it Rex", []),
+        (
+            "my neighbour's a plumber, I'm allergic to nuts. I like tea, my dog is called Rex",
+            ["I like tea, my dog is called Rex."],
+        ),
+    ],
+)
+async def test_speech_without_stops_is_cut_into_statements(said: str, kept: list[str]) -> None:
+    """Speech recognition writes few stops. What follows a comma is supposed or quoted with what stands before it."""
+    assert texts(await heard(f"C: {said}")) == kept
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm the queen of Sheba.",
+        "Oh wonderful, I just love waiting.",
+        "I'm allergic to Mondays, ha ha.",
+        "My mate Tom lives in Rome.",
+        "A friend of mine works as a nurse.",
+        "The man next to me goes I'm from Rome.",
+        "I just wanted to know if you have vegetarian food.",
+        "Ich wollte nur wissen, ob ich einen Termin brauche.",
+        "Quería saber si tengo que pedir cita.",
+        "Je voulais savoir si ma commande est prête.",
+        "Queria saber se tenho consulta.",
+        "Volevo sapere se ho una prenotazione.",
+        "Ik wilde weten of mijn bestelling klaar is.",
+        "do i need an appointment for my dog",
+        "I don't have my insurance number with me.",
+        "Don't write this down, but I have diabetes.",
+        "Between you and me, I have diabetes.",
+    ],
+)
+async def test_jokes_other_people_and_indirect_questions_are_no_facts(said: str) -> None:
+    """Kinds of false facts that were found in strangers' calls and in sentences written to provoke them."""
+    assert texts(await heard(f"C: {said}")) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "hi it's mel about my order",
+        "Hello, this is Paul Finch speaking.",
+        "brown here, good morning",
+        "Guten Tag, Köhler hier",
+        "hola, soy Marisa",
+        "bonjour, c'est madame Perrin",
+        "olá, daqui fala a Teresa",
+        "buongiorno, sono la signora Conti",
+        "ja hallo met Joke de Wit",
+    ],
+)
+async def test_who_says_their_name_as_a_greeting_is_known_by_it(said: str) -> None:
+    """Callers seldom say "my name is"."""
+    (fact,) = (await heard(f"C: {said}")).add
+    assert fact.static
+
+
+@pytest.mark.parametrize(
+    "said", ["hi it's about my bill", "hi it's raining", "I'm here", "hello, it's me again"]
+)
+async def test_a_greeting_without_a_name_is_no_name(said: str) -> None:
+    """As above."""
+    assert texts(await heard(f"C: {said}")) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "it's oh seven seven, double two, four one nine six three",
+        "ann dot lee at mail dot com",
+        "555 0143 7712",
+    ],
+)
+async def test_numbers_and_addresses_are_facts_as_they_are_spoken(said: str) -> None:
+    """A number or an e-mail address is spelled out on the phone; an answer in digits has no letters at all."""
+    assert len((await heard("A: How can we reach you?", f"C: {said}")).add) == 1
+
+
+async def test_a_pronoun_reaches_back_to_the_callers_animal() -> None:
+    """ "He can't have chicken" says nothing without the dog; said of nobody it is no fact."""
+    later = ("A: Sure.", "C: Is it in stock? Oh, and he can't eat beef.")
+    extractor = RuleExtractor()
+    changes = await extractor.extract(call("C: Our dog is called Rex.", *later), [], at=AT)
+    assert texts(changes) == ["Our dog is called Rex. And he can't eat beef."]
+    assert (await extractor.extract(call(*later), [], at=AT)).add == ()
+
+
+async def test_what_the_agent_had_wrong_is_replaced_by_what_holds_now() -> None:
+    """The new sentence need not name the slot: "No, I'm at the council now"."""
+    known = (memory("job", "I work at Tesco."), memory("tea", "I like tea."))
+    changes = await heard(
+        "A: Are you still working at Tesco?", "C: No, I work for the council now.", known=known
+    )
+    assert [fact.replaces for fact in changes.add] == [("job",)]
+    milk = (memory("milk", "I take my tea with whole milk."),)
+    changes = await heard("A: Tea with whole milk?", "C: No, I always take oat milk now.", known=milk)
+    assert [fact.replaces for fact in changes.add] == [("milk",)]
+
+
+async def test_an_answer_that_confirms_what_is_known_adds_nothing() -> None:
+    """Reference: the same fact is stored once."""
+    known = (memory("home", "I live at 12 Elm Road."),)
+    assert texts(await heard("A: Do you still live at 12 Elm Road?", "C: Yes.", known=known)) == []
+
+
+async def test_an_answer_to_a_question_that_names_nothing_is_not_kept() -> None:
+    """'Asked "Since when?": last year' cannot be understood later."""
+    assert texts(await heard("C: I live in Porto.", "A: Since when?", "C: last year")) == ["I live in Porto."]
+
+
+async def test_a_memory_is_named_also_by_a_longer_wish() -> None:
+    """Callers add which one they mean."""
+    known = (memory("home", "I live at 12 Elm Road."), memory("tea", "I like tea."))
+    changes = await heard("C: Forget my old address, the one near the park please.", known=known)
+    assert changes == Changes((), ("home",))
+
+
+async def test_facts_of_strangers_calls_are_found() -> None:
+    """docs/decisions/0004: calls written by somebody who never saw the rules."""
+    assert _enough(await measure("strangers", RuleExtractor(), show=False), 0.88, 0.78)

@@ -12,7 +12,7 @@ from supermemory_livekit.retrieval.wording import first_person
 from .language import languages
 from .sentences import content_words, normal
 
-__all__ = ["Told", "declarative", "named_in", "replaced_by", "restates", "same_as", "swapped"]
+__all__ = ["Told", "confirms", "declarative", "named_in", "replaced_by", "restates", "same_as", "swapped"]
 
 _NEGATION = re.compile(
     r"\b(?:not|no|never|don't|doesn't|didn't|isn't|aren't|wasn't|can't|cannot|won't|stopped|quit|gave up|"
@@ -32,6 +32,9 @@ _UNCHANGED = re.compile(r"\b(?:wrong|incorrect|correct|the same|still|unchanged|
 _LONGEST_VALUE = 4
 """Words of what may stand in for another value."""
 _CLAUSE_END = re.compile(r"[,;.]\s")
+_YES = frozenset(
+    ["yes", "ye", "yeah", "yep", "yup", "ja", "sí", "si", "oui", "sim", "sì", "that's", "right", "correct"]
+)
 _ASKED = re.compile(r'^Asked "(?P<question>.*?)": ', re.DOTALL)
 
 
@@ -78,6 +81,17 @@ def same_as(new: Told, other: Told) -> bool:
     if new.normal == other.normal:
         return True
     return new.negated == other.negated and len(new.words) > 1 and new.words == other.words
+
+
+def confirms(new: Told, known: Told) -> bool:
+    """Whether `new` only says yes to `known`, or says a part of it again: "Still in Porto?" - "Yes, Porto"."""
+    if new.negated != known.negated or new.slots - known.slots or not known.words:
+        return False
+    asked = _ASKED.match(new.text)
+    if asked is None:
+        return len(new.words) > 1 and new.words <= known.words
+    answer = content_words(new.text[asked.end() :]) - _YES
+    return answer <= known.words and known.words <= content_words(asked["question"]) | answer
 
 
 def replaced_by(new: Told, known: Sequence[Told]) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ def language_of(text: str, default: Language) -> Language:
     scores = {
         language.code: sum(word in language.common for word in words)
         + 2 * any(topic.sure and topic.pattern.search(text) for topic in language.topics)
+        + 2 * (language.introduces.search(text) is not None)
         for language in known
     }
     best = max(scores.values())

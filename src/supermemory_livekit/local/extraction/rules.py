@@ -16,7 +16,7 @@ from supermemory_livekit.retrieval import Embedder, load_embedder
 
 from .answers import Asked, question_of
 from .classifier import Classifier, Odds, load_classifier
-from .known import Told, named_in, replaced_by, restates, same_as, swapped
+from .known import Told, confirms, named_in, replaced_by, restates, same_as, swapped
 from .language import language_of, languages
 from .sentences import clean, content_words, is_latin, is_question, sentences
 from .types import Changes, Fact, Known, Line
@@ -24,12 +24,12 @@ from .when import over_at
 
 __all__ = ["RuleExtractor"]
 
-_SURE = 0.75
+_SURE = 0.8
 """Odds from which the classifier alone keeps a sentence about the caller."""
-_SURE_IMPERSONAL = 0.85
+_SURE_IMPERSONAL = 0.88
 """The same for a sentence in which the caller does not name themselves ("It's a 2014 Subaru, the silver one")."""
-_SURE_ANSWER = 0.6
-_DOUBT = 0.25
+_SURE_ANSWER = 0.65
+_DOUBT = 0.45
 """Odds below which it overrules a rule that is not sure."""
 _SHORTEST = 2
 """Words of the shortest statement that is kept on its own."""
@@ -169,7 +169,7 @@ class _Call:
         added: list[Fact] = []
         for kept in self._kept:
             fact, told = kept.fact, Told(kept.fact.text)
-            if any(same_as(told, it) for it in self._told) and not fact.replaces:
+            if any(same_as(told, it) or confirms(told, it) for it in self._told) and not fact.replaces:
                 continue
             earlier = [Told(it.text, str(i)) for i, it in enumerate(added)]
             if any(same_as(told, it) for it in earlier):
@@ -187,13 +187,18 @@ class _Call:
         said = line.at or self._at
         previous: _Kept | None = None
         supposing = corrected = goes_on = skipping = False
-        for number, part in enumerate(sentences(line.text)):
+        kept = list(self._kept)
+        parts = list(sentences(line.text))
+        for number, part in enumerate(parts):
             # What follows a comma shares the fate of what is supposed or quoted before it.
             skipping, went_on = skipping and goes_on, goes_on
             goes_on = part.endswith(",")
             text = clean(part)
             corrected = corrected or _WAS_WRONG.search(part) is not None
             asked = self._asked if number == 0 or (previous is None and number == 1) else None
+            unfinished = number + 1 < len(parts) and part[-1] not in ".!?…"
+            if unfinished and self._kept == kept and self._language.take_back.search(part):
+                return  # "don't write this down, but …" means what is still to come
             if self._manages_memory(part):
                 previous = None
                 continue
@@ -225,7 +230,7 @@ class _Call:
 
     def _keep(self, text: str, part: str, asked: Asked | None, said: datetime) -> _Kept | None:
         fact = self._stated(text, said)
-        if fact is None and self._language.introduces.search(part) and not is_question(part):
+        if self._language.introduces.search(part) and not is_question(part):
             fact = self._fact(text, True, said)
         if asked is not None and (fact is None or len(text.split()) <= 3) and not self._rule(text, sure=True):
             fact = self._answered(asked, part, said) or fact

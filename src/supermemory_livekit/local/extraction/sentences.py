@@ -51,7 +51,9 @@ _INVERTED = re.compile(
     r"may) (?:you|i|we|he|she|it|they|there|that|this|the|your|my|our|any\w*|someone|somebody)\b|"
     r"(?:have|haven't|has|hasn't) (?:you|i|we|he|she|they|there)\b|"
     r"(?:haben|können|könnten|sind|gibt|kann|könnte|darf) (?:sie|ihr|es|ich|man)\b|"
-    r"(?:hebben|zijn|kunnen|kan|mag|heeft) (?:jullie|u|je|ik|we)\b|est-ce que\b|(?:avez|êtes|pouvez|puis)-)",
+    r"(?:hebben|zijn|kunnen|kan|mag|heeft) (?:jullie|u|je|ik|we)\b|est-ce que\b|(?:avez|êtes|pouvez|puis|y a-t)-|"
+    r"(?:vous (?:avez|êtes|faites|pouvez|ouvrez|fermez|prenez)|on peut|abren|cierran|tienen|pueden|podrían|"
+    r"avete|siete|potete|têm|podem)\b)",
     re.IGNORECASE,
 )
 _LEAST_APART = 4
