@@ -16,12 +16,13 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from . import routes, v5
-from .endpoint import MAX_BODY, Ask, Endpoint, NoBody, Reply, json_response, json_route
+from .endpoint import Ask, Endpoint, NoBody, Reply, json_response
 from .engine import Engine, Operations
 from .guard import Guard
 from .openapi import contract
 
-__all__ = ["ENDPOINTS", "MAX_BODY", "Ask", "NoBody", "OpenRoute", "Reply", "create_app", "json_route"]
+__all__ = ["ENDPOINTS", "OpenRoute", "create_app"]
+
 _OPEN_PATHS = ("/", "/health")
 """Answered without a key: they tell that something listens here, and nothing else."""
 

@@ -30,7 +30,6 @@ __all__ = [
     "Reply",
     "checked",
     "json_response",
-    "json_route",
     "refused",
 ]
 
@@ -117,18 +116,6 @@ class Endpoint:
             return json_response(reply.status, reply.body)
 
         return await (engine.read(work) if self.kind == "read" else engine.write(work))
-
-
-def json_route(
-    engine: Engine,
-    method: str,
-    path: str,
-    kind: Literal["read", "write"],
-    schema: type[BaseModel],
-    answer: Callable[[Operations, Ask[Any]], Reply],
-) -> Route:
-    """A route of its own, outside the API: reads or writes, with a body of this schema."""
-    return Endpoint(method, path, kind, answer, body=schema).route(engine)
 
 
 def checked(schema: type[Body], value: object) -> Body:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["AlreadyDone", "Fault", "Missing", "Refused", "TooLarge", "Unsupported"]
+from collections.abc import Callable, Iterable
+
+from .shapes import Problem
+
+__all__ = ["AlreadyDone", "Fault", "Missing", "Refused", "TooLarge", "Unsupported", "each"]
 
 
 class Fault(Exception):
@@ -42,3 +46,14 @@ class Unsupported(Fault):
     """The body is of a type that is not taken."""
 
     status = 415
+
+
+def each(keys: Iterable[str], do: Callable[[str], object]) -> list[Problem]:
+    """Do it for each key; which ones failed, and why."""
+    problems: list[Problem] = []
+    for key in keys:
+        try:
+            do(key)
+        except Fault as fault:  # noqa: PERF203 - one that fails must not stop the others
+            problems.append({"id": key, "error": fault.error})
+    return problems

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from . import conversations, schemas, shapes, views
 from .endpoint import Ask, Endpoint, NoBody, Reply, checked, refused
 from .engine import Operations
-from .faults import Fault
+from .faults import Fault, each
 from .tags import delete_tag, find_tag, set_entity_context
 
 __all__ = ["ENDPOINTS"]
@@ -83,7 +83,7 @@ def _list_documents(operations: Operations, ask: Ask[schemas.ListDocuments]) -> 
 def _delete_documents(operations: Operations, ask: Ask[schemas.BulkDelete]) -> Reply:
     """Delete documents by their ids, or all of a container tag."""
     keys = ask.body.ids or []
-    errors = [error for key in keys if (error := _delete_one(operations, key)) is not None]
+    errors = each(keys, operations.documents.delete)
     deleted = len(keys) - len(errors)
     for tag in dict.fromkeys(ask.body.container_tags or ()):
         deleted += operations.documents.delete_under(tag, ask.body.filepath)
@@ -93,14 +93,6 @@ def _delete_documents(operations: Operations, ask: Ask[schemas.BulkDelete]) -> R
     if ask.body.container_tags:
         reply["containerTags"] = ask.body.container_tags
     return Reply(200, reply)
-
-
-def _delete_one(operations: Operations, key: str) -> dict[str, str] | None:
-    try:
-        operations.documents.delete(key)
-    except Fault as fault:
-        return {"id": key, "error": fault.error}
-    return None
 
 
 def _processing(operations: Operations, ask: Ask[NoBody]) -> Reply:

@@ -64,13 +64,13 @@ class Storage:
         return []
 
     def tags(self, only: str | None = None) -> list[TagInfo]:
-        """Every tag, or one, with its counts."""
+        """Every tag, changed last first, or one, with its counts."""
         condition = "" if only is None else "WHERE t.tag=:only"
         with self._database.read() as connection:
             rows = connection.execute(
                 f"""SELECT t.*, (SELECT count(*) FROM documents d WHERE d.tag_id=t.id) AS documents,
                 (SELECT count(*) FROM memories WHERE tag_id=t.id AND {LIVE}) AS memories
-                FROM tags t {condition} ORDER BY t.updated_at DESC""",  # noqa: S608
+                FROM tags t {condition} ORDER BY t.updated_at DESC, t.tag""",  # noqa: S608
                 {"only": only, "now": now_ms()},
             )
         columns = ("tag", "entity_context", "created_at", "updated_at", "documents", "memories")

@@ -6,7 +6,7 @@ from .faults import Missing
 from .records import TagInfo
 from .storage import Storage
 
-__all__ = ["delete_tag", "find_tag", "set_entity_context"]
+__all__ = ["delete_tag", "find_tag", "set_entity_context", "tags_page"]
 
 
 def find_tag(storage: Storage, tag: str) -> TagInfo:
@@ -15,6 +15,12 @@ def find_tag(storage: Storage, tag: str) -> TagInfo:
     if not found:
         raise Missing("Container tag not found")
     return found[0]
+
+
+def tags_page(storage: Storage, text: str, limit: int, offset: int) -> tuple[list[TagInfo], int]:
+    """Some of the tags in which `text` occurs in whatever case, changed last first, and how many there are in all."""
+    found = [tag for tag in storage.tags() if text.casefold() in tag.tag.casefold()]
+    return found[offset : offset + limit], len(found)
 
 
 def set_entity_context(storage: Storage, tag: str, text: str | None) -> TagInfo:

@@ -19,7 +19,7 @@ from supermemory_livekit.local.faults import Missing
 from supermemory_livekit.local.finding import Hit
 from supermemory_livekit.local.recalls import RecentSearches, Search
 from supermemory_livekit.local.records import Document, Memory
-from supermemory_livekit.local.tags import delete_tag, find_tag
+from supermemory_livekit.local.tags import delete_tag, find_tag, tags_page
 
 from . import schemas, views
 from .pages import PRIVATE_HEADERS
@@ -93,12 +93,9 @@ def _overview(operations: Operations, _: Ask[schemas.AskOverview]) -> Reply:
 
 
 def _callers(operations: Operations, ask: Ask[schemas.AskCallers]) -> Reply:
-    wanted = ask.body.find.casefold()
-    found = [tag for tag in operations.storage.tags() if wanted in tag.tag.casefold()]
-    found.sort(key=lambda tag: (-tag.updated_at, tag.tag))
-    first = (ask.body.page - 1) * ask.body.limit
-    page = [views.caller_view(tag) for tag in found[first : first + ask.body.limit]]
-    return Reply(200, {"callers": page, "total": len(found)})
+    body = ask.body
+    page, total = tags_page(operations.storage, body.find, body.limit, (body.page - 1) * body.limit)
+    return Reply(200, {"callers": [views.caller_view(tag) for tag in page], "total": total})
 
 
 def _caller(operations: Operations, ask: Ask[schemas.AskCaller]) -> Reply:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 
 from supermemory_livekit.local import schemas as v4
 from supermemory_livekit.local.endpoint import Ask, Endpoint, NoBody, Reply, checked
 from supermemory_livekit.local.engine import Operations
-from supermemory_livekit.local.faults import Fault, Refused
-from supermemory_livekit.local.tags import delete_tag, find_tag, set_entity_context
+from supermemory_livekit.local.faults import Fault, Refused, each
+from supermemory_livekit.local.tags import delete_tag, find_tag, set_entity_context, tags_page
+from supermemory_livekit.local.views import page_view
 
 from . import schemas, shapes, views
 
@@ -68,7 +68,7 @@ def _update_document(operations: Operations, ask: Ask[schemas.UpdateDocument]) -
 def _remove_documents(operations: Operations, ask: Ask[schemas.RemoveDocuments]) -> Reply:
     """Delete documents and what is known from them alone, each id on its own."""
     namespace = ask.path["namespace"]
-    errors = _each(ask.body.ids, lambda key: operations.documents.delete(key, namespace))
+    errors = each(ask.body.ids, lambda key: operations.documents.delete(key, namespace))
     return Reply(200, {"count": len(ask.body.ids) - len(errors), "errors": errors})
 
 
@@ -98,7 +98,7 @@ def _forget(operations: Operations, ask: Ask[schemas.ForgetMemories]) -> Reply:
         memory = operations.memories.forget(one)
         matches.append({"id": memory.id, "memory": memory.text})
 
-    errors = _each(ask.body.ids, forget)
+    errors = each(ask.body.ids, forget)
     return Reply(200, {"count": len(matches), "errors": errors, "matches": matches})
 
 
@@ -146,7 +146,7 @@ def _list(operations: Operations, ask: Ask[schemas.Listing]) -> Reply:
             v4.ListMemories.model_validate(asked), forgotten=include.forgotten
         )
         lists["memories"] = [views.memory_view(one.memory) for one in memories]
-    return Reply(200, {**lists, "pagination": views.page_view(query.page, query.limit, total)})
+    return Reply(200, {**lists, "pagination": page_view(query.page, query.limit, total)})
 
 
 def _count_memories(operations: Operations, ask: Ask[schemas.RemoveDocuments]) -> Reply:
@@ -158,13 +158,9 @@ def _count_memories(operations: Operations, ask: Ask[schemas.RemoveDocuments]) -
 def _namespaces(operations: Operations, ask: Ask[NoBody]) -> Reply:
     """One page of the namespaces, changed last first."""
     query = checked(schemas.NamespacesQuery, ask.query)
-    wanted = query.q.casefold()
-    found = [tag for tag in operations.storage.tags() if wanted in tag.tag.casefold()]
-    first = (query.page - 1) * query.limit
-    page = [views.namespace_view(tag) for tag in found[first : first + query.limit]]
-    return Reply(
-        200, {"namespaces": page, "pagination": views.page_view(query.page, query.limit, len(found))}
-    )
+    found, total = tags_page(operations.storage, query.q, query.limit, (query.page - 1) * query.limit)
+    page = [views.namespace_view(tag) for tag in found]
+    return Reply(200, {"namespaces": page, "pagination": page_view(query.page, query.limit, total)})
 
 
 def _namespace(operations: Operations, ask: Ask[NoBody]) -> Reply:
@@ -196,17 +192,6 @@ def _retire_namespace(operations: Operations, ask: Ask[NoBody]) -> Reply:
             "deletedMemoriesCount": memories,
         },
     )
-
-
-def _each(keys: Sequence[str], do: Callable[[str], object]) -> list[shapes.Problem]:
-    """Do it for each key; which ones failed, and why."""
-    errors: list[shapes.Problem] = []
-    for key in keys:
-        try:
-            do(key)
-        except Fault as fault:  # noqa: PERF203 - one that fails must not stop the others
-            errors.append({"id": key, "error": fault.error})
-    return errors
 
 
 _NS = "/ns/{namespace}"

@@ -8,6 +8,8 @@ from typing import Literal
 
 from typing_extensions import NotRequired, TypedDict
 
+from supermemory_livekit.local.shapes import Free, PageInfo, Problem, Status, StoredDocument
+
 __all__ = [
     "ChunkItem",
     "ChunkOfDocument",
@@ -46,10 +48,7 @@ __all__ = [
     "UpdatedAt",
 ]
 
-Status = Literal["unknown", "queued", "extracting", "chunking", "embedding", "indexing", "done", "failed"]
 Relation = Literal["updates", "extends", "derives"]
-Free = dict[str, object]
-"""Metadata as the client gave it."""
 
 
 class Times(TypedDict):
@@ -65,11 +64,6 @@ class UpdatedAt(TypedDict):
     updatedAt: str
 
 
-class StoredDocument(TypedDict):
-    id: str
-    status: Status
-
-
 class StoredItem(TypedDict):
     id: str
     status: Literal[
@@ -83,11 +77,6 @@ class StoredDocuments(TypedDict):
     results: list[StoredItem]
     count: int
     failed: int
-
-
-class Problem(TypedDict):
-    id: str
-    error: str
 
 
 class Removed(TypedDict):
@@ -227,13 +216,6 @@ class DocumentItem(TypedDict):
 
 class ChunkItem(ChunkOfDocument):
     documentId: str
-
-
-class PageInfo(TypedDict):
-    currentPage: int
-    limit: int
-    totalItems: int
-    totalPages: int
 
 
 class Lists(TypedDict):

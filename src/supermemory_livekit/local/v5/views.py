@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 
 from supermemory_livekit.local.finding import Hit, ProfileLine, ProfileLines
 from supermemory_livekit.local.memories import Related
@@ -23,7 +22,6 @@ __all__ = [
     "markdown_of",
     "memory_view",
     "namespace_view",
-    "page_view",
     "profile_view",
     "public_id",
     "related_view",
@@ -178,10 +176,6 @@ def namespace_view(tag: TagInfo) -> shapes.NamespaceItem:
 
 def settings_view(tag: TagInfo) -> shapes.NamespaceSettings:
     return {"namespace": tag.tag, "supportingContext": tag.entity_context, "system": _times(tag)}
-
-
-def page_view(page: int, limit: int, total: int) -> shapes.PageInfo:
-    return {"currentPage": page, "limit": limit, "totalItems": total, "totalPages": ceil(total / limit)}
 
 
 def _relative(
