@@ -172,6 +172,13 @@ async def test_a_value_corrected_later_in_the_same_call_is_kept_once() -> None:
     ]
 
 
+async def test_two_sides_of_one_thing_said_in_one_turn_are_both_kept() -> None:
+    """Only what is said later, or taken back, changes a value."""
+    both = await heard("C: I'm a nurse and I work at St Mary's.")
+    assert texts(both) == ["I'm a nurse.", "I work at St Mary's."]
+    assert texts(await heard("C: I live in Lisbon. Sorry, I live in Porto.")) == ["I live in Porto."]
+
+
 async def test_a_known_fact_is_not_added_again() -> None:
     """Reference: the same fact is stored once."""
     known = (memory("a", "The caller is allergic to peanuts."),)

@@ -60,6 +60,11 @@ _OF_THEM = re.compile(
     r"disent|zegt|zei)\b)",
     re.IGNORECASE,
 )
+_ANEW = re.compile(
+    r"^\W*(?:(?:oh|um|uh|well|and|but)\W+)*(?:no|nope|sorry|wait|actually|i mean|or rather|"
+    r"nein|perdón|pardon|scusi|desculpe)\b",
+    re.IGNORECASE,
+)
 _LOVED_ONES = frozenset(["family", "pet"])
 _STILL_MEANT = 2
 """Turns of the caller for which "she" may stand for somebody of theirs."""
@@ -103,6 +108,8 @@ class _Kept:
 
     fact: Fact
     turn: int
+    anew: bool = False
+    """It begins with "no", "sorry" or the like: what was said before in the same turn may not hold."""
 
 
 class RuleExtractor:
@@ -166,22 +173,24 @@ class _Call:
         self.listen(line)
 
     def changes(self) -> Changes:
-        added: list[Fact] = []
+        added: list[_Kept] = []
         for kept in self._kept:
             fact, told = kept.fact, Told(kept.fact.text)
             if any(same_as(told, it) or confirms(told, it) for it in self._told) and not fact.replaces:
                 continue
-            earlier = [Told(it.text, str(i)) for i, it in enumerate(added)]
+            earlier = [Told(it.fact.text, str(i)) for i, it in enumerate(added)]
             if any(same_as(told, it) for it in earlier):
                 continue
-            # Of two values said in one call the later one holds.
-            outdated = {int(i) for i in replaced_by(told, earlier)}
-            inherited = tuple(old for i in sorted(outdated) for old in added[i].replaces)
+            # Of two values said in one call the later one holds; "I'm a nurse and I work at St Mary's" are both true.
+            before = [it for it in earlier if kept.anew or added[int(it.id)].turn != kept.turn]
+            outdated = {int(i) for i in replaced_by(told, before)}
+            inherited = tuple(old for i in sorted(outdated) for old in added[i].fact.replaces)
             added = [it for i, it in enumerate(added) if i not in outdated]
             replaces = dict.fromkeys((*fact.replaces, *inherited, *replaced_by(told, self._told)))
-            added.append(replace(fact, replaces=tuple(replaces)))
-        replaced = {old for fact in added for old in fact.replaces}
-        return Changes(tuple(added), tuple(it for it in self._forget if it not in replaced))
+            added.append(replace(kept, fact=replace(fact, replaces=tuple(replaces))))
+        facts = tuple(it.fact for it in added)
+        replaced = {old for fact in facts for old in fact.replaces}
+        return Changes(facts, tuple(it for it in self._forget if it not in replaced))
 
     def _hear(self, line: Line) -> None:
         said = line.at or self._at
@@ -236,7 +245,7 @@ class _Call:
             fact = self._answered(asked, part, said) or fact
         if fact is None:
             return None
-        kept = _Kept(fact, self._turn)
+        kept = _Kept(fact, self._turn, _ANEW.match(part) is not None)
         self._kept.append(kept)
         return kept
 
