@@ -22,7 +22,7 @@ import uvicorn
 
 from supermemory_livekit.local.app import create_app
 from supermemory_livekit.local.engine import Engine
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.store import SDKStore, make_client
 from supermemory_livekit.store import Dreaming
 from supermemory_livekit.transcript import Turn, next_chunk
 

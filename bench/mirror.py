@@ -28,11 +28,11 @@ from pathlib import Path
 
 from supermemory import AsyncSupermemory
 
-from supermemory_livekit.embedding_cache import EmbeddingCache
-from supermemory_livekit.mirror import Mirror
+from supermemory_livekit.mirror.embedding_cache import EmbeddingCache
+from supermemory_livekit.mirror.mirror import Mirror
 from supermemory_livekit.retrieval import Embedder, load_embedder
-from supermemory_livekit.sdk_client import make_client
-from supermemory_livekit.sdk_store import SDKStore
+from supermemory_livekit.sdk.client import make_client
+from supermemory_livekit.sdk.store import SDKStore
 
 SERVER = """
 import json, sys

@@ -17,8 +17,8 @@ from reply_network import Delays, Network, Service
 from reply_people import Person, Question
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.errors import ServiceError
-from supermemory_livekit.render import insert, render_block, strip
-from supermemory_livekit.sdk_store import SDKStore
+from supermemory_livekit.recall.render import insert, render_block, strip
+from supermemory_livekit.sdk.store import SDKStore
 from supermemory_livekit.store import Hit, MemoryStore, Profile
 from supermemory_livekit.testing import ScriptedCaller, ScriptedLLM
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the proxy and the count start faster without the package
-    from supermemory_livekit.capture import Capture
+    from supermemory_livekit.capture.capture import Capture
     from supermemory_livekit.scope import Scope
     from supermemory_livekit.transcript import Role
 

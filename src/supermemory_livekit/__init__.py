@@ -26,7 +26,7 @@ from .params import InputParams
 
 if TYPE_CHECKING:
     from .agent import SupermemoryAgent
-    from .erasure import Erasure
+    from .erasure.erasure import Erasure
     from .memory import SupermemoryLiveKit
 
 __all__ = [
@@ -54,7 +54,7 @@ __all__ = [
     "__version__",
 ]
 
-_LATE = {"Erasure": ".erasure", "SupermemoryAgent": ".agent", "SupermemoryLiveKit": ".memory"}
+_LATE = {"Erasure": ".erasure.erasure", "SupermemoryAgent": ".agent", "SupermemoryLiveKit": ".memory"}
 """Imported when they are asked for: LiveKit takes seconds to import, and the commands do without it."""
 
 

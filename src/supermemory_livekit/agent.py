@@ -9,7 +9,7 @@ from livekit.agents import Agent, AgentSession, FlushSentinel, ModelSettings, ll
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
 
 from .memory import SupermemoryLiveKit
-from .realtime import is_realtime
+from .session.realtime import is_realtime
 
 __all__ = ["SupermemoryAgent"]
 

@@ -12,39 +12,39 @@ from typing import Any
 from livekit.agents import AgentSession, get_job_context, llm
 from typing_extensions import Self
 
-from . import every_agent, realtime
 from .background import Background
-from .binding import Binding
-from .call_erasure import CallErasure
-from .capture import Capture
-from .consent import Consent
-from .conversation import Conversation, guarded
-from .ending import Ending
-from .erasure import ERASE_TIMEOUT, Erasure
-from .erasure_marks import ErasureMarks
+from .capture.capture import Capture
+from .capture.consent import Consent
+from .capture.redaction import Redaction
+from .erasure.erasure import ERASE_TIMEOUT, Erasure
+from .erasure.marks import ErasureMarks
+from .erasure.of_call import CallErasure
+from .erasure.write_gate import WriteGate
 from .errors import ConfigurationError
 from .events import Events, EventSource
-from .line import Line
-from .observer import Observer
+from .observability.observer import Observer
+from .observability.spans import Operation
 from .params import InputParams
-from .recall import Recall, Recollection
-from .record_tools import record_tools
-from .redaction import Redaction
-from .render import insert, render_block, strip, strip_fenced
+from .recall.recall import Recall, Recollection
+from .recall.render import insert, render_block, strip, strip_fenced
 from .scope import (
     Participant,
     Scope,
     Scopes,
 )
-from .sdk_store import SDKStore, make_client
-from .sharing import SharedStore
-from .spans import Operation
+from .sdk.sharing import SharedStore
+from .sdk.store import SDKStore, make_client
+from .session import every_agent, realtime
+from .session.binding import Binding
+from .session.conversation import Conversation, guarded
+from .session.ending import Ending
+from .session.line import Line
+from .session.record_tools import record_tools
+from .session.tools import MemoryTools
+from .session.wiring import Notices, Wiring
 from .store import Hit, MemoryStore
 from .telemetry import Stats, logger
-from .tools import MemoryTools
 from .transcript import fold, spoken_in
-from .wiring import Notices, Wiring
-from .write_gate import WriteGate
 
 __all__ = ["SupermemoryLiveKit"]
 

@@ -17,9 +17,9 @@ import pytest
 
 from supermemory_livekit.cli import erase, export, inspect
 from supermemory_livekit.scope import Scope, container_tag
-from supermemory_livekit.sdk_client import make_client
-from supermemory_livekit.sdk_store import SDKStore
-from supermemory_livekit.spool import Spool
+from supermemory_livekit.sdk.client import make_client
+from supermemory_livekit.sdk.store import SDKStore
+from supermemory_livekit.spool.spool import Spool
 from supermemory_livekit.transcript import Turn
 
 from .support import environment, run

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from supermemory_livekit.scope import Scope
-from supermemory_livekit.spool import Spool
+from supermemory_livekit.spool.spool import Spool
 from supermemory_livekit.transcript import Turn
 from tests.unit.capturing import START
 

@@ -16,7 +16,7 @@ from livekit.agents import AgentSession
 from livekit.agents.ipc.mock_room import create_mock_room
 
 from supermemory_livekit import SupermemoryLiveKit
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.store import SDKStore, make_client
 from supermemory_livekit.testing import ScriptedLLM, ScriptedTTS
 from tests.support.jobs import job
 from tests.support.sessions import say

@@ -9,7 +9,7 @@ import pytest
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, ChatContext, llm
 
-from supermemory_livekit.render import FENCE_OPEN
+from supermemory_livekit.recall.render import FENCE_OPEN
 from supermemory_livekit.scope import container_tag
 from supermemory_livekit.testing import (
     Reply,

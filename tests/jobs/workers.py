@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.store import SDKStore, make_client
 from tests.jobs.worker import Call
 
 __all__ = ["Report", "Worker", "spoken", "stored", "worker"]

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from supermemory_livekit.render import render_block
+from supermemory_livekit.recall.render import render_block
 from supermemory_livekit.store import Profile, StoredMemory
 from supermemory_livekit.testing import (
     RealtimeRequest,

@@ -11,10 +11,10 @@ import pytest
 from livekit.agents import ChatContext
 
 from supermemory_livekit import ConfigurationError, SupermemoryLiveKit
-from supermemory_livekit.erasure import erase_everywhere
-from supermemory_livekit.export import export_caller
-from supermemory_livekit.sdk_store import SDKStore
-from supermemory_livekit.spool_directory import SpoolDirectory
+from supermemory_livekit.admin.export import export_caller
+from supermemory_livekit.erasure.erasure import erase_everywhere
+from supermemory_livekit.sdk.store import SDKStore
+from supermemory_livekit.spool.directory import SpoolDirectory
 from supermemory_livekit.testing import Hang, Respond, Work
 from tests.support.clock import VirtualClock
 from tests.support.privacy import assert_private

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from supermemory_livekit import SupermemoryLiveKit
-from supermemory_livekit.render import ITEM_ID_PREFIX
+from supermemory_livekit.recall.render import ITEM_ID_PREFIX
 from supermemory_livekit.testing import ScriptedLLM, ToolCall, WireRequest, WireStep
 from tests.support.clock import VirtualClock
 from tests.support.sessions import say, started

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime, timezone
 
-from supermemory_livekit.mirror import REFRESH_INTERVAL, Mirror
-from supermemory_livekit.sdk_store import SDKStore
+from supermemory_livekit.mirror.mirror import REFRESH_INTERVAL, Mirror
+from supermemory_livekit.sdk.store import SDKStore
 from tests.support.clock import VirtualClock
 from tests.unit.mirroring import found, until
 

@@ -24,7 +24,7 @@ from supermemory_livekit.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from supermemory_livekit.sdk_store import SDKStore
+from supermemory_livekit.sdk.store import SDKStore
 from supermemory_livekit.store import StoredMemory
 from supermemory_livekit.testing import Hang, Reset
 from tests.support.clock import VirtualClock

@@ -11,7 +11,7 @@ import pytest
 from livekit.agents import ChatContext, llm
 from opentelemetry.sdk.trace import ReadableSpan
 
-from supermemory_livekit.spans import CAPTURE_CONTENT
+from supermemory_livekit.observability.spans import CAPTURE_CONTENT
 from supermemory_livekit.testing import Fail, Reply, ScriptedLLM, ToolCall
 from tests.support.clock import VirtualClock
 from tests.support.sessions import say, started

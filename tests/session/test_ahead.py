@@ -9,8 +9,8 @@ import pytest
 from livekit.agents import ChatContext, StopResponse, llm
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
-from supermemory_livekit.lookups import MOST_SEARCHES
-from supermemory_livekit.render import FENCE_OPEN
+from supermemory_livekit.recall.lookups import MOST_SEARCHES
+from supermemory_livekit.recall.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile, StoredMemory
 from supermemory_livekit.testing import (
     Answer,

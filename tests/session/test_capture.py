@@ -9,7 +9,7 @@ import pytest
 from livekit.agents import Agent, ChatContext, StopResponse, function_tool, llm
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
-from supermemory_livekit.render import FENCE_OPEN
+from supermemory_livekit.recall.render import FENCE_OPEN
 from supermemory_livekit.store import Hit
 from supermemory_livekit.testing import Fail, Hang, ScriptedCaller, ScriptedLLM, ScriptedStore, ToolCall, Work
 from tests.support.clock import VirtualClock

@@ -8,7 +8,7 @@ from typing import Any
 from livekit.agents import Agent, AgentTask, ChatContext, function_tool, llm
 
 from supermemory_livekit import SupermemoryAgent, SupermemoryLiveKit
-from supermemory_livekit.render import FENCE_OPEN
+from supermemory_livekit.recall.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile
 from supermemory_livekit.testing import (
     ScriptedCaller,

@@ -11,7 +11,7 @@ import pytest
 from livekit.agents import AgentSession, JobContext
 
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
-from supermemory_livekit.spool_directory import SpoolDirectory
+from supermemory_livekit.spool.directory import SpoolDirectory
 from supermemory_livekit.testing import Hang, ScriptedLLM, ScriptedStore, Work
 from tests.support.jobs import job
 from tests.support.sessions import say

@@ -21,8 +21,8 @@ from supermemory_livekit import (
     SupermemoryAgent,
     SupermemoryLiveKit,
 )
-from supermemory_livekit.recall import Recall
-from supermemory_livekit.spans import CAPTURE_CONTENT
+from supermemory_livekit.observability.spans import CAPTURE_CONTENT
+from supermemory_livekit.recall.recall import Recall
 from supermemory_livekit.store import Hit, Profile, StoredMemory
 from supermemory_livekit.telemetry import Stats
 from supermemory_livekit.testing import Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall, Work

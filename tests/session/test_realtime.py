@@ -10,7 +10,7 @@ import pytest
 from livekit.agents import Agent, ChatContext, ConversationItemAddedEvent, llm
 
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
-from supermemory_livekit.render import FENCE_OPEN
+from supermemory_livekit.recall.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile
 from supermemory_livekit.testing import ScriptedCaller, ScriptedRealtimeModel, ScriptedStore
 

@@ -17,7 +17,7 @@ from supermemory_livekit import (
     SupermemoryAgent,
     SupermemoryLiveKit,
 )
-from supermemory_livekit.render import FENCE_OPEN
+from supermemory_livekit.recall.render import FENCE_OPEN
 from supermemory_livekit.store import Hit, Profile
 from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall, Work
 from tests.support.clock import VirtualClock

@@ -12,7 +12,7 @@ import pytest
 from livekit.agents import AgentSession, ChatContext, UserInputTranscribedEvent, llm
 
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
-from supermemory_livekit.consent import Consent
+from supermemory_livekit.capture.consent import Consent
 from supermemory_livekit.store import Profile
 from supermemory_livekit.testing import ScriptedLLM, ScriptedStore, ToolCall
 from tests.support.clock import VirtualClock

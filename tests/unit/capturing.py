@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from supermemory_livekit.capture import Capture
+from supermemory_livekit.capture.capture import Capture
 from supermemory_livekit.params import InputParams
 from supermemory_livekit.scope import Scope
 from supermemory_livekit.store import MemoryStore

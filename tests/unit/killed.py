@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tests.unit.capturing import ANA
 
-from supermemory_livekit.capture import Capture
+from supermemory_livekit.capture.capture import Capture
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.store import SDKStore, make_client
 from supermemory_livekit.telemetry import Stats
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from supermemory_livekit.mirror import Mirror
+from supermemory_livekit.mirror.mirror import Mirror
 from supermemory_livekit.store import StoredMemory
 from supermemory_livekit.testing import ScriptedStore
 

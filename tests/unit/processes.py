@@ -21,7 +21,7 @@ from tests.unit.capturing import Call
 from tests.unit.test_capture_exactly_once import Service, Step
 
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.spool_recovery import Recovered, recover
+from supermemory_livekit.spool.recovery import Recovered, recover
 from supermemory_livekit.store import Dreaming
 
 __all__ = ["Process", "SharedService"]

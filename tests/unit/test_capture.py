@@ -9,9 +9,9 @@ import pytest
 from tests.support.clock import VirtualClock
 from tests.unit.capturing import ANA, BEN, START, Call, sent, stored
 
-from supermemory_livekit.capture import Capture
+from supermemory_livekit.capture.capture import Capture
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.render import render_block, strip_fenced
+from supermemory_livekit.recall.render import render_block, strip_fenced
 from supermemory_livekit.store import Profile
 from supermemory_livekit.telemetry import Stats
 from supermemory_livekit.testing import Hang, ScriptedStore, Work

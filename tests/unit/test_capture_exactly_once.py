@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.support.clock import VirtualLoop
 from tests.unit.capturing import ANA, BEN, Call
 
+from supermemory_livekit.capture.writer import LATE_COMMIT
 from supermemory_livekit.errors import (
     AccessDenied,
     Conflict,
@@ -30,7 +31,6 @@ from supermemory_livekit.scope import Scope
 from supermemory_livekit.store import Dreaming
 from supermemory_livekit.testing import ScriptedStore
 from supermemory_livekit.transcript import Role
-from supermemory_livekit.writer import LATE_COMMIT
 
 _LINE = re.compile(r"\[([^\]]{24})\] (Caller|Agent)(?: \(part (\d) of (\d)\))?: (\w+)( .*)?")
 

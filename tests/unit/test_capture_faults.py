@@ -11,7 +11,6 @@ import pytest
 from tests.support.clock import VirtualClock
 from tests.unit.capturing import ANA, BEN, Call, sent, stored
 
-from supermemory_livekit.ending import CLOSING_SHARE, FINAL_BUDGET
 from supermemory_livekit.errors import (
     AccessDenied,
     Conflict,
@@ -23,6 +22,7 @@ from supermemory_livekit.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from supermemory_livekit.session.ending import CLOSING_SHARE, FINAL_BUDGET
 from supermemory_livekit.store import Dreaming
 from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedStore, Work
 

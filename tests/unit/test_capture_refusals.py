@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.unit.capturing import ANA, Call, stored
 
+from supermemory_livekit.capture.writer import MOST_SUSPECTS
 from supermemory_livekit.errors import RequestRejected, ServiceUnavailable
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.spool_directory import SpoolDirectory
-from supermemory_livekit.spool_recovery import recover
+from supermemory_livekit.spool.directory import SpoolDirectory
+from supermemory_livekit.spool.recovery import recover
 from supermemory_livekit.store import Dreaming
 from supermemory_livekit.testing import Fail, ScriptedStore
-from supermemory_livekit.writer import MOST_SUSPECTS
 
 pytestmark = pytest.mark.usefixtures("clock")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from supermemory_livekit.consent import Consent
+from supermemory_livekit.capture.consent import Consent
 
 
 def test_a_caller_who_has_to_be_asked_allows_nothing_until_they_agree() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from supermemory_livekit.early import SpokenWords, choose, content, is_trivial
+from supermemory_livekit.recall.early import SpokenWords, choose, content, is_trivial
 from supermemory_livekit.store import Hit
 
 

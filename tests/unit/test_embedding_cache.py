@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.support.privacy import assert_private
 
-from supermemory_livekit.embedding_cache import EmbeddingCache
+from supermemory_livekit.mirror.embedding_cache import EmbeddingCache
 
 MODEL = "model-1"
 SPOKEN = "my secret word is marzipan"
@@ -190,7 +190,7 @@ def test_a_file_that_another_process_keeps_locked_is_not_thrown_away(path: Path)
 
 WRITER = """
 import sys, numpy as np
-from supermemory_livekit.embedding_cache import EmbeddingCache
+from supermemory_livekit.mirror.embedding_cache import EmbeddingCache
 cache = EmbeddingCache(sys.argv[1])
 for n in range(20):
     cache.put("model-1", {f"{sys.argv[2]} {n}": np.eye(8, dtype=np.float32)[n % 8]})

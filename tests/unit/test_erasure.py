@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.support.clock import VirtualClock
 
-from supermemory_livekit.embedding_cache import EmbeddingCache
-from supermemory_livekit.erasure import Erasure, erase_caller, erase_everywhere
-from supermemory_livekit.erasure_marks import ErasureMarks
+from supermemory_livekit.erasure.erasure import Erasure, erase_caller, erase_everywhere
+from supermemory_livekit.erasure.marks import ErasureMarks
+from supermemory_livekit.erasure.write_gate import WriteGate
 from supermemory_livekit.errors import AccessDenied, CallerErased, RateLimited, ServiceUnavailable
+from supermemory_livekit.mirror.embedding_cache import EmbeddingCache
 from supermemory_livekit.store import Hit, Profile, StoredMemory
 from supermemory_livekit.testing import Fail, ScriptedStore, Work
-from supermemory_livekit.write_gate import WriteGate
 
 TAG = "ana"
 AT = datetime(2026, 11, 29, tzinfo=timezone.utc)

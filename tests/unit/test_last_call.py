@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from supermemory_livekit.errors import ServiceUnavailable
-from supermemory_livekit.last_call import MAX_CHARS, MAX_TURNS, Tail, load_tail, tail_of
-from supermemory_livekit.render import MAX_BLOCK, render_block
+from supermemory_livekit.recall.last_call import MAX_CHARS, MAX_TURNS, Tail, load_tail, tail_of
+from supermemory_livekit.recall.render import MAX_BLOCK, render_block
 from supermemory_livekit.store import Hit, Profile, StoredCall
 from supermemory_livekit.testing import Fail, Hang, ScriptedStore
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from supermemory_livekit.intake import Said
-from supermemory_livekit.memory_talk import FOLLOW_UPS, MemoryTalk
+from supermemory_livekit.capture.intake import Said
+from supermemory_livekit.capture.memory_talk import FOLLOW_UPS, MemoryTalk
 from supermemory_livekit.transcript import Role
 
 

@@ -25,7 +25,7 @@ from supermemory_livekit.errors import (
     ServiceError,
     ServiceUnavailable,
 )
-from supermemory_livekit.mirror import CALLS_INTERVAL, REFRESH_INTERVAL, Bounds, Mirror
+from supermemory_livekit.mirror.mirror import CALLS_INTERVAL, REFRESH_INTERVAL, Bounds, Mirror
 from supermemory_livekit.store import MemoryPage, Profile, StoredCall, StoredMemory
 from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedStore, Work
 

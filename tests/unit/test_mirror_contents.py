@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.unit.mirroring import NOW
 
-from supermemory_livekit.mirror_contents import Bounds, Contents
+from supermemory_livekit.mirror.contents import Bounds, Contents
 from supermemory_livekit.retrieval import Passage, norm_form
 from supermemory_livekit.store import MemoryPage, Profile, StoredCall, StoredMemory
 from supermemory_livekit.transcript import Role

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.clock import VirtualLoop
 
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.recall import Recall, Recollection
+from supermemory_livekit.recall.recall import Recall, Recollection
 from supermemory_livekit.store import Hit, Profile
 from supermemory_livekit.telemetry import Stats
 from supermemory_livekit.testing import ScriptedStore

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from supermemory_livekit.intake import Intake, Said
-from supermemory_livekit.redaction import Redaction
+from supermemory_livekit.capture.intake import Intake, Said
+from supermemory_livekit.capture.redaction import Redaction
 from supermemory_livekit.telemetry import Stats
 
 pytestmark = pytest.mark.usefixtures("clock")

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from livekit.agents import ChatContext, llm
 
-from supermemory_livekit.render import (
+from supermemory_livekit.recall.render import (
     FENCE_CLOSE,
     FENCE_OPEN,
     ITEM_ID_PREFIX,

@@ -10,7 +10,7 @@ from tests.support.privacy import assert_private
 from tests.unit.test_sdk_lists import AT, SPOKEN, STAMP, TAG, entry, listed, store_over
 
 from supermemory_livekit.errors import AccessDenied, NotFound, ServiceUnavailable
-from supermemory_livekit.sdk_store import SDKStore
+from supermemory_livekit.sdk.store import SDKStore
 from supermemory_livekit.store import DeletedTag, DocumentPage, MemoryPage, StoredCall, StoredMemory
 from supermemory_livekit.testing import ScriptedStore
 

@@ -21,7 +21,7 @@ from supermemory_livekit.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from supermemory_livekit.sdk_store import SDKStore
+from supermemory_livekit.sdk.store import SDKStore
 from supermemory_livekit.store import Hit, MemoryPage, MemoryStore, StoredCall, StoredMemory
 from supermemory_livekit.testing import ScriptedStore
 

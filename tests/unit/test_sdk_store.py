@@ -31,7 +31,7 @@ from supermemory_livekit.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.store import SDKStore, make_client
 from supermemory_livekit.store import Hit, Profile
 
 TAG = "caller-7"
@@ -858,7 +858,7 @@ def test_a_missing_extra_is_named_at_construction() -> None:
     program = (
         "import sys\n"
         "sys.modules['starlette'] = None\n"
-        "from supermemory_livekit.sdk_store import make_client\n"
+        "from supermemory_livekit.sdk.store import make_client\n"
         "from supermemory_livekit.errors import ConfigurationError\n"
         "try:\n"
         "    make_client(None, 'local')\n"

@@ -14,9 +14,9 @@ from tests.support.clock import VirtualClock
 from tests.unit.capturing import ANA, Call, stored
 
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.spool_directory import SpoolDirectory
-from supermemory_livekit.spool_file import take_over
-from supermemory_livekit.spool_recovery import recover
+from supermemory_livekit.spool.directory import SpoolDirectory
+from supermemory_livekit.spool.file import take_over
+from supermemory_livekit.spool.recovery import recover
 from supermemory_livekit.testing import Hang, ScriptedStore
 
 

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.capturing import ANA, BEN, START
 
-from supermemory_livekit.erasure_marks import ErasureMarks
+from supermemory_livekit.erasure.marks import ErasureMarks
 from supermemory_livekit.scope import Scope
-from supermemory_livekit.spool import Spool, erase_spooled
-from supermemory_livekit.spool_directory import SpoolDirectory
-from supermemory_livekit.spool_file import take_over
-from supermemory_livekit.spool_records import (
+from supermemory_livekit.spool.directory import SpoolDirectory
+from supermemory_livekit.spool.file import take_over
+from supermemory_livekit.spool.records import (
     document_record,
     header_record,
     read_records,
@@ -25,6 +24,7 @@ from supermemory_livekit.spool_records import (
     turns_under,
     without_tag,
 )
+from supermemory_livekit.spool.spool import Spool, erase_spooled
 from supermemory_livekit.transcript import Turn
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs file locks of POSIX")

@@ -16,14 +16,14 @@ import pytest
 from tests.support.clock import VirtualClock
 from tests.unit.capturing import ANA, BEN, START, Call, stored
 
-from supermemory_livekit.document_lock import DocumentLock
 from supermemory_livekit.errors import ServiceUnavailable
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.spool import Spool
-from supermemory_livekit.spool_directory import SpoolDirectory, document_key
-from supermemory_livekit.spool_file import SpoolFile, take_over
-from supermemory_livekit.spool_records import read_records
-from supermemory_livekit.spool_recovery import recover
+from supermemory_livekit.spool.directory import SpoolDirectory, document_key
+from supermemory_livekit.spool.document_lock import DocumentLock
+from supermemory_livekit.spool.file import SpoolFile, take_over
+from supermemory_livekit.spool.records import read_records
+from supermemory_livekit.spool.recovery import recover
+from supermemory_livekit.spool.spool import Spool
 from supermemory_livekit.telemetry import Stats
 from supermemory_livekit.testing import Fail, Hang, ScriptedStore, Work
 from supermemory_livekit.transcript import Turn, next_chunk

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.unit.capturing import ANA, turns_in
 
-from supermemory_livekit.sdk_store import SDKStore, make_client
-from supermemory_livekit.spool_recovery import recover
+from supermemory_livekit.sdk.store import SDKStore, make_client
+from supermemory_livekit.spool.recovery import recover
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs file locks of POSIX, and kill -9"),

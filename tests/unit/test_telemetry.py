@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from supermemory_livekit import ServiceUnavailable
-from supermemory_livekit.spans import memory_span
+from supermemory_livekit.observability.spans import memory_span
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ from supermemory_livekit.errors import (
     ServiceUnavailable,
 )
 from supermemory_livekit.params import InputParams
+from supermemory_livekit.session.tools import MemoryTools
 from supermemory_livekit.store import Hit
 from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedStore, Work
-from supermemory_livekit.tools import MemoryTools
 
 TAG, OTHER = "caller-7", "caller-8"
 NOW = datetime(2026, 11, 29, 12, tzinfo=timezone.utc)

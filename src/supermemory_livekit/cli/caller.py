@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from supermemory_livekit.admin.plain_words import failure, setup
 from supermemory_livekit.errors import ConfigurationError, ServiceError
-from supermemory_livekit.plain_words import failure, setup
 from supermemory_livekit.scope import container_tag
-from supermemory_livekit.sdk_client import is_embedded
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.client import is_embedded
+from supermemory_livekit.sdk.store import SDKStore, make_client
 from supermemory_livekit.store import MemoryStore
 
 __all__ = [

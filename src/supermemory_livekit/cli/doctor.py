@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from supermemory_livekit.diagnosis import Check, diagnose
+from supermemory_livekit.admin.diagnosis import Check, diagnose
+from supermemory_livekit.admin.plain_words import setup
 from supermemory_livekit.errors import ConfigurationError
-from supermemory_livekit.plain_words import setup
 from supermemory_livekit.scope import container_tag
-from supermemory_livekit.sdk_client import SetupError, is_embedded
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.client import SetupError, is_embedded
+from supermemory_livekit.sdk.store import SDKStore, make_client
 
 from .caller import BLANK_TAG, FAILED, WRONG_SETUP, add_service, key_is_set, parser, quiet_logs
 

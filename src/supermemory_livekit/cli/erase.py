@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from supermemory_livekit.erasure import ERASE_TIMEOUT, Erasure, erase_everywhere
-from supermemory_livekit.plain_words import problem
+from supermemory_livekit.admin.plain_words import problem
+from supermemory_livekit.erasure.erasure import ERASE_TIMEOUT, Erasure, erase_everywhere
 from supermemory_livekit.store import MemoryStore
 
 from .caller import FAILED, WRONG_SETUP, add_service, add_tag, check_spool_dir, parser, with_store

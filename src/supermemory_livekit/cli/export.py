@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from supermemory_livekit.export import export_caller
+from supermemory_livekit.admin.export import export_caller
 from supermemory_livekit.store import MemoryStore
 
 from .caller import FAILED, add_service, add_tag, check_spool_dir, parser, with_store

@@ -9,8 +9,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from supermemory_livekit.sdk_store import SDKStore
-from supermemory_livekit.spool_recovery import Recovered, recover
+from supermemory_livekit.sdk.store import SDKStore
+from supermemory_livekit.spool.recovery import Recovered, recover
 
 from .caller import WRONG_SETUP, check_spool_dir, open_store
 from .text import counted

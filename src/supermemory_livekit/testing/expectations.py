@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from supermemory_livekit.render import FENCE_CLOSE, FENCE_OPEN, neutralise
+from supermemory_livekit.recall.render import FENCE_CLOSE, FENCE_OPEN, neutralise
 from supermemory_livekit.transcript import spoken_in
 
 from .llm import ScriptedLLM, SeenContext, SeenItem

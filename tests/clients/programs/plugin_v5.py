@@ -20,6 +20,7 @@ from tests.support.clock import VirtualClock
 from tests.support.sessions import say, started
 
 from supermemory_livekit import SupermemoryLiveKit
+from supermemory_livekit.erasure.write_gate import WriteGate
 from supermemory_livekit.errors import (
     APIMismatch,
     CallerErased,
@@ -29,9 +30,8 @@ from supermemory_livekit.errors import (
     ServiceError,
     ServiceUnavailable,
 )
-from supermemory_livekit.sdk_store import SDKStore, make_client
+from supermemory_livekit.sdk.store import SDKStore, make_client
 from supermemory_livekit.testing import Respond
-from supermemory_livekit.write_gate import WriteGate
 
 TAG = "ana:zanzibar"
 AT = datetime(2026, 11, 29, 17, 16, 29, 123_456, tzinfo=timezone.utc)

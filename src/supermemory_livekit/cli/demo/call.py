@@ -13,8 +13,8 @@ from livekit.agents.voice.run_result import RunResult
 from supermemory_livekit.agent import SupermemoryAgent
 from supermemory_livekit.cli.text import counted
 from supermemory_livekit.scope import document_id
-from supermemory_livekit.sdk_client import make_client
-from supermemory_livekit.sdk_store import SDKStore
+from supermemory_livekit.sdk.client import make_client
+from supermemory_livekit.sdk.store import SDKStore
 
 from .observe import ObservedMemory, memory_lines
 from .output import Output

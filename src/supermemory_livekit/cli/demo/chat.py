@@ -10,10 +10,10 @@ from pathlib import Path
 
 from livekit.agents import APIError
 
+from supermemory_livekit.admin.plain_words import setup
 from supermemory_livekit.cli.text import counted
 from supermemory_livekit.errors import ConfigurationError
-from supermemory_livekit.plain_words import setup
-from supermemory_livekit.sdk_client import SetupError
+from supermemory_livekit.sdk.client import SetupError
 
 from .call import Call, calling, stored_text
 from .observe import ObservedMemory

@@ -9,7 +9,7 @@ from typing import Any
 from livekit.agents import llm
 
 from supermemory_livekit.memory import SupermemoryLiveKit
-from supermemory_livekit.render import is_ours
+from supermemory_livekit.recall.render import is_ours
 
 __all__ = ["ObservedMemory", "Recalled", "memory_lines"]
 

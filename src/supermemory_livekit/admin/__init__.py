@@ -1,0 +1,1 @@
+"""What the commands for operators do: `doctor` and `export`."""

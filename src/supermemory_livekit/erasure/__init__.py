@@ -1,0 +1,1 @@
+"""Everything of one caller taken away, proved, and kept from coming back."""

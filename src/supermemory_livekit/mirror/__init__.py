@@ -1,0 +1,1 @@
+"""The caller's memory in this process, searched without asking the service."""

@@ -1,0 +1,1 @@
+"""What happens to a memory, as spans, metrics and events."""

@@ -1,0 +1,1 @@
+"""The official SDK behind the `MemoryStore` protocol, in both of its generations."""

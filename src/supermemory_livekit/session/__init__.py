@@ -1,0 +1,1 @@
+"""What is tied to LiveKit's sessions, agents, participants and jobs."""

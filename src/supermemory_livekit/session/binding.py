@@ -1,0 +1,187 @@
+"""Whose memory it is at this moment: who was bound, who else takes the line, what a participant's attributes change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from supermemory_livekit.errors import ConfigurationError
+from supermemory_livekit.params import InputParams
+from supermemory_livekit.scope import (
+    TAG_ATTRIBUTE,
+    Participant,
+    Scope,
+    Scopes,
+    call_tag,
+    container_tag,
+    is_nobody,
+    may_change_own_metadata,
+    new_session_id,
+    tag_from_participant,
+)
+from supermemory_livekit.telemetry import logger
+
+from .line import Line
+from .wiring import Notices
+
+__all__ = ["Binding"]
+
+
+@dataclass(frozen=True)
+class _Bound:
+    scope: Scope | None
+    """None when the caller is nobody known."""
+    by_identity: bool
+    """The tag is a participant's identity, for want of the attribute."""
+
+
+class Binding:
+    """The bound caller of one memory.
+
+    Args:
+        session_id: Names the call until a bind does.
+        changed: Called after each bind with the scope before and the one from now on; None for nobody known.
+    """
+
+    def __init__(
+        self,
+        params: InputParams,
+        scopes: Scopes,
+        line: Line,
+        notices: Notices,
+        *,
+        session_id: str | None,
+        changed: Callable[[Scope | None, Scope | None], None],
+    ) -> None:
+        self._params = params
+        self._scopes = scopes
+        self._line = line
+        self._notices = notices
+        self._changed = changed
+        self.scope: Scope | None = None
+        self.nobody = False
+        """The bound caller is nobody known."""
+        self._session_id = session_id
+        self._by_identity = False
+        self._people: dict[str, _Bound] = {}
+        """How participants were bound who were on the line before, by identity."""
+
+    @property
+    def container_tag(self) -> str | None:
+        return self.scope.container_tag if self.scope else None
+
+    @property
+    def session_id(self) -> str | None:
+        return self.scope.session_id if self.scope else self._session_id
+
+    def named_call(self) -> str:
+        """The session id; one is made when there is none."""
+        if self._session_id is None:
+            self._session_id = new_session_id()
+        return self._session_id
+
+    def bind(
+        self, *, tag: str | None, participant: Participant | None = None, session_id: str | None = None
+    ) -> None:
+        """See `SupermemoryLiveKit.bind`."""
+        by_identity = nobody = False
+        if tag is not None:
+            asked = tag
+        elif participant is not None:
+            asked, source = tag_from_participant(participant)
+            by_identity = source == "identity"
+            nobody = by_identity and is_nobody(asked)
+        else:
+            raise ConfigurationError("bind takes a container_tag or a participant")
+        call = self._session_id if session_id is None else session_id
+        if call is None or (isinstance(call, str) and not call.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
+            call = new_session_id()
+        if nobody and self._params.anonymous == "nothing":
+            scope = None
+        else:
+            safe = call_tag(call) if nobody else container_tag(asked, identity=by_identity)
+            scope = self._scopes.scope(safe, call)
+        if scope is not None and scope.container_tag != asked and not by_identity:
+            self._notices.say_once(
+                "tag",
+                "The container tag is not valid (letters, digits, '_', '-', ':', at most 100 characters); "
+                "a stable tag made from it is used",
+            )
+        self._session_id = call
+        self._leave()
+        self._line.speaker = participant.identity if participant is not None else None
+        self._by_identity = by_identity
+        if participant is not None and may_change_own_metadata(participant):
+            self._notices.say_once(
+                "metadata",
+                "The caller may change their own metadata (canUpdateOwnMetadata), and so the attribute %s, which is "
+                "therefore not used: do not grant it to callers, or pass container_tag from your backend",
+                TAG_ATTRIBUTE,
+            )
+        self._use(scope)
+
+    def rename_call(self, session_id: str) -> None:
+        """Name the call anew; who is bound stays."""
+        self._session_id = session_id
+        if self.scope is not None:
+            self._use(self._scopes.scope(self.scope.container_tag, session_id))
+
+    def bound_caller_speaks(self) -> bool:
+        """Whether whom the session listens to is the bound caller, or is from now on (`InputParams.follow`)."""
+        another = self._line.another()
+        if another is None:
+            return True
+        if not self._params.follow:
+            return False
+        self._follow(another)
+        return True
+
+    def scope_of(self, identity: str) -> Scope | None:
+        """The scope of a participant who was on the line before; None when there is none."""
+        bound = self._people.get(identity)
+        return bound.scope if bound is not None else None
+
+    def attributes_changed(self, changed: dict[str, str], participant: Participant) -> None:
+        """The attribute arrived, or changed, after bind.
+
+        The tag of a call that was bound by the attribute never changes. A call bound by identity, for want of the
+        attribute, is bound again when it arrives, provided that only the backend can have set it.
+        """
+        if (self.scope is None and not self.nobody) or self._line.speaker != participant.identity:
+            return
+        tag = changed.get(TAG_ATTRIBUTE)
+        if not isinstance(tag, str) or not tag.strip() or container_tag(tag) == self.container_tag:
+            return
+        if self._by_identity and not may_change_own_metadata(participant):
+            logger.info("The attribute %s arrived after bind; the call is bound by it now", TAG_ATTRIBUTE)
+            self.bind(tag=None, participant=participant, session_id=self._session_id)
+        else:
+            self._notices.say_once(
+                "attribute", "The attribute %s changed after bind; the bound tag stays", TAG_ATTRIBUTE
+            )
+
+    def _use(self, scope: Scope | None) -> None:
+        before, self.scope = self.scope, scope
+        self.nobody = scope is None
+        if scope is None:
+            self._notices.say_once(
+                "nobody",
+                "It is not known who the caller is (a withheld number or the like): nothing is stored or recalled",
+                level=logging.INFO,
+            )
+        self._changed(before, scope)
+
+    def _follow(self, participant: Participant) -> None:
+        if (known := self._people.get(participant.identity)) is None:
+            self.bind(tag=None, participant=participant)
+            return
+        self._leave()
+        self._line.speaker = participant.identity
+        self._by_identity = known.by_identity
+        self._use(known.scope)
+
+    def _leave(self) -> None:
+        """Note how who was on the line so far is bound."""
+        if self._line.speaker is not None and (self.scope is not None or self.nobody):
+            self._people[self._line.speaker] = _Bound(self.scope, self._by_identity)
