@@ -395,8 +395,8 @@ def test_weights_fitted_to_another_encoder_are_not_used() -> None:
             ["Hi my name is anna."],
         ),
         (
-            "I'm at my brother's in Leeds until Friday so could you send it there",
-            ["I'm at my brother's in Leeds until Friday."],
+            "I'm staying with my aunt in Hull till the ninth so can you bring it there",
+            ["I'm staying with my aunt in Hull till the ninth."],
         ),
         ("If I had a dog, I would walk it, I would call it Rex", []),
         (
@@ -418,7 +418,7 @@ async def test_speech_without_stops_is_cut_into_statements(said: str, kept: list
         "I'm allergic to Mondays, ha ha.",
         "My mate Tom lives in Rome.",
         "A friend of mine works as a nurse.",
-        "The man next to me goes I'm from Rome.",
+        "The man behind me goes I'm from Rome.",
         "I just wanted to know if you have vegetarian food.",
         "Ich wollte nur wissen, ob ich einen Termin brauche.",
         "Quería saber si tengo que pedir cita.",
@@ -440,9 +440,9 @@ async def test_jokes_other_people_and_indirect_questions_are_no_facts(said: str)
 @pytest.mark.parametrize(
     "said",
     [
-        "hi it's mel about my order",
+        "hi it's greg about my order",
         "Hello, this is Paul Finch speaking.",
-        "brown here, good morning",
+        "fletcher here, good morning",
         "Guten Tag, Köhler hier",
         "hola, soy Marisa",
         "bonjour, c'est madame Perrin",
@@ -479,7 +479,7 @@ async def test_numbers_and_addresses_are_facts_as_they_are_spoken(said: str) -> 
 
 
 async def test_a_pronoun_reaches_back_to_the_callers_animal() -> None:
-    """ "He can't have chicken" says nothing without the dog; said of nobody it is no fact."""
+    """ "He can't eat beef" says nothing without the dog; said of nobody it is no fact."""
     later = ("A: Sure.", "C: Is it in stock? Oh, and he can't eat beef.")
     extractor = RuleExtractor()
     changes = await extractor.extract(call("C: Our dog is called Rex.", *later), [], at=AT)
@@ -488,14 +488,14 @@ async def test_a_pronoun_reaches_back_to_the_callers_animal() -> None:
 
 
 async def test_what_the_agent_had_wrong_is_replaced_by_what_holds_now() -> None:
-    """The new sentence need not name the slot: "No, I'm at the council now"."""
-    known = (memory("job", "I work at Tesco."), memory("tea", "I like tea."))
+    """The new sentence need not name the slot: "No, I'm at a school now"."""
+    known = (memory("job", "I work at the bank."), memory("tea", "I like tea."))
     changes = await heard(
-        "A: Are you still working at Tesco?", "C: No, I work for the council now.", known=known
+        "A: Are you still working at the bank?", "C: No, I work for a school now.", known=known
     )
     assert [fact.replaces for fact in changes.add] == [("job",)]
-    milk = (memory("milk", "I take my tea with whole milk."),)
-    changes = await heard("A: Tea with whole milk?", "C: No, I always take oat milk now.", known=milk)
+    milk = (memory("milk", "I take my tea with two sugars."),)
+    changes = await heard("A: Tea with two sugars?", "C: No, I always take honey now.", known=milk)
     assert [fact.replaces for fact in changes.add] == [("milk",)]
 
 

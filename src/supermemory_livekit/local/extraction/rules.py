@@ -256,7 +256,7 @@ class _Call:
         return longer
 
     def _meant_by(self, text: str) -> _Kept | None:
-        """What was kept of the caller's family or animal that "he can't have chicken" speaks of."""
+        """What was kept of the caller's family or animal that "he can't eat beef" speaks of."""
         if _OF_THEM.match(text) is None or is_question(text):
             return None
         if 1 - self._odds(text, 1.0).nothing < _SURE_ANSWER:
@@ -268,7 +268,7 @@ class _Call:
         return any(it.slot in _LOVED_ONES and it.pattern.search(text) for it in self._language.topics)
 
     def _replace_denied(self, text: str) -> None:
-        """ "Are you still at Tesco?" - "No, at the council now" takes the place of what the agent named."""
+        """ "Are you still at the bank?" - "No, at a school now" takes the place of what the agent named."""
         if _DENIES.match(text) is None:
             return
         named = content_words(self._agent_said)
