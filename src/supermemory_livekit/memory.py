@@ -35,7 +35,7 @@ from .scope import (
 from .sdk.sharing import SharedStore
 from .sdk.store import SDKStore, make_client
 from .session import every_agent, realtime
-from .session.binding import Binding
+from .session.binding import Binding, SamePerson
 from .session.conversation import Conversation, guarded
 from .session.ending import Ending
 from .session.line import Line
@@ -238,8 +238,8 @@ class SupermemoryLiveKit(EventSource):
         self._binding.bind(tag=container_tag, participant=participant, session_id=session_id)
         self._watch_job()
 
-    def _rebound(self, before: Scope | None, scope: Scope | None) -> None:
-        self._conversation.rebound(before, scope)
+    def _rebound(self, before: Scope | None, scope: Scope | None, same: SamePerson) -> None:
+        self._conversation.rebound(before, scope, same)
         self._recall_if_allowed()
         if before is not None and (scope is None or before.container_tag != scope.container_tag):
             self._hide_soon()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from supermemory_livekit.errors import ConfigurationError
 from supermemory_livekit.params import InputParams
@@ -25,7 +26,12 @@ from supermemory_livekit.telemetry import logger
 from .line import Line
 from .wiring import Notices
 
-__all__ = ["Binding"]
+__all__ = ["Binding", "SamePerson"]
+
+
+SamePerson = Literal["yes", "perhaps", "no"]
+"""Whether who is bound now is who was bound before. "yes": the attribute of the participant arrived. "perhaps": the
+same participant is on the line, under another tag; several people may share a phone."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Binding:
 
     Args:
         session_id: Names the call until a bind does.
-        changed: Called after each bind with the scope before and the one from now on; None for nobody known.
+        changed: Called after each bind with the scope before and the one from now on, None for nobody known, and how
+            far it is the same person.
     """
 
     def __init__(
@@ -52,7 +59,7 @@ class Binding:
         notices: Notices,
         *,
         session_id: str | None,
-        changed: Callable[[Scope | None, Scope | None], None],
+        changed: Callable[[Scope | None, Scope | None, SamePerson], None],
     ) -> None:
         self._params = params
         self._scopes = scopes
@@ -66,6 +73,12 @@ class Binding:
         self._by_identity = False
         self._people: dict[str, _Bound] = {}
         """How participants were bound who were on the line before, by identity."""
+        self._tags_of_person: set[str] = set()
+
+    @property
+    def tags_of_person(self) -> frozenset[str]:
+        """Container tags under which the person on the line was bound so far in this call."""
+        return frozenset(self._tags_of_person)
 
     @property
     def container_tag(self) -> str | None:
@@ -85,6 +98,16 @@ class Binding:
         self, *, tag: str | None, participant: Participant | None = None, session_id: str | None = None
     ) -> None:
         """See `SupermemoryLiveKit.bind`."""
+        self._bind(tag, participant, session_id)
+
+    def _bind(
+        self,
+        tag: str | None,
+        participant: Participant | None,
+        session_id: str | None,
+        *,
+        same: SamePerson | None = None,
+    ) -> None:
         by_identity = nobody = False
         if tag is not None:
             asked = tag
@@ -109,6 +132,8 @@ class Binding:
                 "a stable tag made from it is used",
             )
         self._session_id = call
+        before = self._line.speaker or self._line.linked
+        now = participant.identity if participant is not None else self._line.linked
         self._leave()
         self._line.speaker = participant.identity if participant is not None else None
         self._by_identity = by_identity
@@ -119,16 +144,19 @@ class Binding:
                 "therefore not used: do not grant it to callers, or pass container_tag from your backend",
                 TAG_ATTRIBUTE,
             )
-        self._use(scope)
+        self._use(scope, same or ("perhaps" if now is not None and now == before else "no"))
 
     def rename_call(self, session_id: str) -> None:
         """Name the call anew; who is bound stays."""
         self._session_id = session_id
         if self.scope is not None:
-            self._use(self._scopes.scope(self.scope.container_tag, session_id))
+            self._use(self._scopes.scope(self.scope.container_tag, session_id), "yes")
 
     def bound_caller_speaks(self) -> bool:
         """Whether whom the session listens to is the bound caller, or is from now on (`InputParams.follow`)."""
+        if self.scope is None and not self.nobody:
+            # Nobody is bound, so nobody is another one.
+            return True
         another = self._line.another()
         if another is None:
             return True
@@ -155,14 +183,18 @@ class Binding:
             return
         if self._by_identity and not may_change_own_metadata(participant):
             logger.info("The attribute %s arrived after bind; the call is bound by it now", TAG_ATTRIBUTE)
-            self.bind(tag=None, participant=participant, session_id=self._session_id)
+            self._bind(None, participant, self._session_id, same="yes")
         else:
             self._notices.say_once(
                 "attribute", "The attribute %s changed after bind; the bound tag stays", TAG_ATTRIBUTE
             )
 
-    def _use(self, scope: Scope | None) -> None:
+    def _use(self, scope: Scope | None, same: SamePerson) -> None:
         before, self.scope = self.scope, scope
+        if same == "no":
+            self._tags_of_person.clear()
+        if scope is not None:
+            self._tags_of_person.add(scope.container_tag)
         self.nobody = scope is None
         if scope is None:
             self._notices.say_once(
@@ -170,7 +202,7 @@ class Binding:
                 "It is not known who the caller is (a withheld number or the like): nothing is stored or recalled",
                 level=logging.INFO,
             )
-        self._changed(before, scope)
+        self._changed(before, scope, same)
 
     def _follow(self, participant: Participant) -> None:
         if (known := self._people.get(participant.identity)) is None:
@@ -179,7 +211,7 @@ class Binding:
         self._leave()
         self._line.speaker = participant.identity
         self._by_identity = known.by_identity
-        self._use(known.scope)
+        self._use(known.scope, "no")
 
     def _leave(self) -> None:
         """Note how who was on the line so far is bound."""

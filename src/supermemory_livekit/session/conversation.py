@@ -27,7 +27,7 @@ from supermemory_livekit.telemetry import Stats, logger
 from supermemory_livekit.transcript import Role, is_blank
 
 from . import realtime
-from .binding import Binding
+from .binding import Binding, SamePerson
 from .line import Line
 from .wiring import Notices, Wiring
 
@@ -91,7 +91,7 @@ class Conversation:
         session.on("user_state_changed", guarded(self._on_user_state))
         session.on("user_input_transcribed", guarded(self._on_transcript))
 
-    def rebound(self, before: Scope | None, scope: Scope | None) -> None:
+    def rebound(self, before: Scope | None, scope: Scope | None, same: SamePerson) -> None:
         """Another caller is bound; None for nobody known."""
         if before is not None and before != scope and self._agent_answers():
             self._finishing = before
