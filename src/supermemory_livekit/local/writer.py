@@ -188,6 +188,17 @@ class Writer(Container):
             )
         return self.memory(memory.id)
 
+    def update_memory(self, old: Memory, new: NewMemory) -> Memory:
+        """The next version of a memory, from the same documents."""
+        memory = self.add_memory(new)
+        assert memory is not None
+        self._all(
+            """INSERT INTO sources (memory_seq, document_seq)
+            SELECT :new, document_seq FROM sources WHERE memory_seq=:old ON CONFLICT DO NOTHING""",
+            {"new": memory.seq, "old": old.seq},
+        )
+        return memory
+
     def forget(self, memory: Memory, reason: str | None) -> None:
         """Out of search and profile. The row stays, so that the same words do not bring it back."""
         self._all(
@@ -240,17 +251,6 @@ class Writer(Container):
         self._all(
             "UPDATE jobs SET owner=NULL, lease_until=0, attempts=0 WHERE tag_id=:tag_id AND seq=:seq", values
         )
-
-    def update_memory(self, old: Memory, new: NewMemory) -> Memory:
-        """The next version of a memory, from the same documents."""
-        memory = self.add_memory(new)
-        assert memory is not None
-        self._all(
-            """INSERT INTO sources (memory_seq, document_seq)
-            SELECT :new, document_seq FROM sources WHERE memory_seq=:old ON CONFLICT DO NOTHING""",
-            {"new": memory.seq, "old": old.seq},
-        )
-        return memory
 
     def _refresh(self, memory: Memory, new: NewMemory, now: int) -> Memory:
         self._all(
