@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import logging
 import threading
 from datetime import datetime, timezone
@@ -110,8 +112,16 @@ async def test_a_sync_redactor_does_not_hold_up_the_event_loop() -> None:
     assert threads != [threading.get_ident()]
 
 
-@pytest.mark.parametrize("error", [StopIteration, GeneratorExit, RecursionError])
-@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("error", "is_async"),
+    [
+        *itertools.product(
+            [StopIteration, GeneratorExit, RecursionError, SystemExit, asyncio.CancelledError], [False, True]
+        ),
+        # Raised on the loop it is Ctrl-C, and passes.
+        (KeyboardInterrupt, False),
+    ],
+)
 async def test_whatever_a_redactor_raises_costs_its_text_alone(
     error: type[BaseException], is_async: bool
 ) -> None:
@@ -125,8 +135,10 @@ async def test_whatever_a_redactor_raises_costs_its_text_alone(
     async def redact_later(text: str) -> str:
         return redact(text)
 
-    redaction = Redaction(redact_later if is_async else redact, Stats())
+    stats = Stats()
+    redaction = Redaction(redact_later if is_async else redact, stats)
     assert await redaction.redacted("bad") is None
+    assert stats.redactions_failed == 1
     assert await redaction.redacted("good") == "good"
 
 
@@ -206,3 +218,23 @@ async def test_the_end_of_the_call_gives_up_what_still_waits() -> None:
     await call.intake.aclose()
     await call.intake.aclose()
     assert (call.kept, call.stats.turns_withheld) == ([], 1)
+
+
+async def test_a_redactor_that_does_not_let_itself_be_cancelled_holds_up_nothing() -> None:
+    """Decision 19: a text is given up after its time, whatever the redactor does."""
+    release = asyncio.Event()
+
+    async def redact(text: str) -> str:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        return text
+
+    stats = Stats()
+    redaction = Redaction(redact, stats)
+    began = asyncio.get_running_loop().time()
+    assert await redaction.redacted("a") is None
+    assert asyncio.get_running_loop().time() - began == pytest.approx(5.0)
+    assert stats.redactions_failed == 1
+    release.set()
+    await redaction.aclose()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Any, cast
 
 from supermemory_livekit.background import Background
@@ -27,6 +28,13 @@ _KEPT = 8
 
 _THREADS = 4
 """Texts that a sync redactor has at once. One that hangs keeps its thread for good."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """In place of an answer, the kind of what the redactor raised."""
+
+    kind: str
 
 
 class Redaction:
@@ -72,25 +80,53 @@ class Redaction:
         self._answers.clear()
 
     async def _ask(self, redactor: Redactor, text: str) -> str | None:
+        # A task of its own, so that a cancellation which the redactor raises is not taken for one of ours.
+        call = self._background.start(self._call(redactor, text), "Redacting a text")
         try:
-            answer: object = await asyncio.wait_for(self._call(redactor, text), self._limit)
-            if answer is not None and not isinstance(answer, str):
-                raise TypeError
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - a redactor is foreign code: GeneratorExit is no Exception
-            self._stats.redactions_failed += 1
-            if not self._said:
-                self._said = True
-                # The kind alone: the error's own text may quote what was said.
-                logger.error("redact fails: %s; such texts are not stored or searched", type(error).__name__)
-            return None
-        return answer if answer is not None and answer.strip() else None
+            await asyncio.wait({call}, timeout=self._limit)
+        finally:
+            call.cancel()
+        failure: str | None = None
+        if not call.done():
+            failure = asyncio.TimeoutError.__name__
+        elif call.cancelled():
+            failure = asyncio.CancelledError.__name__
+        else:
+            outcome = call.result()
+            if isinstance(outcome, _Failure):
+                failure = outcome.kind
+            elif outcome is not None and not isinstance(outcome, str):
+                failure = TypeError.__name__
+            else:
+                return outcome if outcome is not None and outcome.strip() else None
+        self._failed(failure)
+        return None
+
+    def _failed(self, kind: str) -> None:
+        self._stats.redactions_failed += 1
+        if not self._said:
+            self._said = True
+            # The kind alone: the error's own text may quote what was said.
+            logger.error("redact fails: %s; such texts are not stored or searched", kind)
 
     async def _call(self, redactor: Redactor, text: str) -> object:
-        if inspect.iscoroutinefunction(redactor):
-            return await cast("Any", redactor)(text)
-        # Not asyncio's own threads: a redactor that hangs would take them from all the rest, an erasure for example.
-        answer = await self._threads.run(lambda: redactor(text))
-        # An object with an async `__call__`, a partial, or a lambda around an async function.
-        return await answer if inspect.isawaitable(answer) else answer
+        try:
+            if inspect.iscoroutinefunction(redactor):
+                return await cast("Any", redactor)(text)
+            # Not asyncio's own threads: a redactor that hangs would take them from the rest, an erasure for example.
+            answer = await self._threads.run(lambda: _contained(redactor, text))
+            # An object with an async `__call__`, a partial, or a lambda around an async function.
+            return await answer if inspect.isawaitable(answer) else answer
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            # The first is told apart in `_ask`; the second is a person at the keyboard, since this runs on the loop.
+            raise
+        except BaseException as error:  # noqa: BLE001 - foreign code: SystemExit would end the loop, and the call
+            return _Failure(type(error).__name__)
+
+
+def _contained(redactor: Redactor, text: str) -> object:
+    """What a redactor answers in a thread, where nobody is at the keyboard: whatever it raises is its own failure."""
+    try:
+        return redactor(text)
+    except BaseException as error:  # noqa: BLE001 - see above
+        return _Failure(type(error).__name__)
