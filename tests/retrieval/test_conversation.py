@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from supermemory_livekit.retrieval import Index, Passage, Place, Ranked, in_context, turns
-from supermemory_livekit.retrieval.conversation import Conversations
+from supermemory_livekit.retrieval.conversation import FEATURES, Conversations
 from supermemory_livekit.retrieval.excerpts import excerpts
+from supermemory_livekit.retrieval.fulltext import FullText
 from supermemory_livekit.retrieval.windows import LONGEST, speaker
 
 WEATHER = "Agent: The weather is grey"
@@ -150,6 +151,62 @@ def test_the_first_hits_are_exact_and_later_ones_bridge_a_turn() -> None:
     ranked = [0, 20, 40, 60, 2, 22, 42, 62]
     found = [hit.slots for hit in excerpts(ranked, conversations, 20)]
     assert found == [[0], [20], [40], [60, 61, 62], [2], [22], [42]]
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("the order of June 3", "early"),
+        ("what did I order on 20 June 2026", "late"),
+        ("what did I order on 31 May", "early"),
+        ("what did I order in June", "late"),
+        ("what did I order on 3 March 2020", "late"),
+    ],
+)
+def test_what_was_said_on_a_date_that_is_named_or_soon_after_comes_first(query: str, best: str) -> None:
+    """Decision 0013: what happens is told afterwards; where no date decides, the newest of equals comes first."""
+    index = Index()
+    for name, stamp in (("early", "[2026-06-05T10:00:00.000Z]"), ("late", "[2026-06-21T10:00:00.000Z]")):
+        index.add(passages(name, [f"{stamp} {WEATHER}", f"{stamp} Caller: I order tulips"]))
+    assert search(index, query)[0].key.startswith(best)
+
+
+def test_a_turn_about_the_date_that_is_named_is_as_good_whenever_it_was_said() -> None:
+    """An appointment is made long before its day."""
+    lines = [
+        "[2026-03-01T10:00:00.000Z] Caller: The dentist is on June 3",
+        "[2026-03-01T10:00:00.000Z] Caller: The dentist is near",
+        "[2026-06-04T10:00:00.000Z] Caller: The dentist was kind",
+        "Caller: The dentist, whenever it was",
+    ]
+    conversations, fulltext = Conversations(), FullText()
+    conversations.grow(len(lines))
+    fulltext.grow(len(lines))
+    for slot, line in enumerate(lines):
+        conversations.put(slot, line, Place("a", slot, slot + 1))
+        fulltext.put(slot, line)
+    date = FEATURES.index("date")
+    off = conversations.features("my dentist on June 3", fulltext, None)[date]
+    assert off.tolist() == [0, pytest.approx(1 / 14 - 1), 0, 0, 0]
+    conversations.clear(2)
+    assert not conversations.features("my dentist on June 3", fulltext, None)[date].any()
+
+
+def test_turns_that_say_all_that_is_asked_come_before_one_that_repeats_a_part() -> None:
+    """Decision 0013: `covered`."""
+    index = Index()
+    index.add(passages("all", ["Agent: Bulbs?", WEATHER, "Caller: Tulips", WEATHER, "Agent: In Delft?"]))
+    index.add(passages("part", [WEATHER, WEATHER, "Caller: " + "tulips " * 30, WEATHER, WEATHER]))
+    assert search(index, "tulips bulbs Delft")[0].key == "all2"
+
+
+def test_from_the_eighth_a_hit_begins_with_what_stands_around() -> None:
+    """Decision 0013: a reply has no room for these, but a reader of ten hits has; nothing is returned twice."""
+    conversations = placed([10] * 10)
+    ranked = [0, 20, 30, 40, 50, 60, 70, 80, 95, 93, 12]
+    found = [hit.slots for hit in excerpts(ranked, conversations, 20)]
+    assert found[6:] == [[70], [80, 81, 82], [93, 94, 95, 96, 97], [10, 11, 12, 13, 14]]
+    assert [hit.best for hit in excerpts(ranked, conversations, 20)] == [*ranked[:9], 12]
 
 
 def placed(sizes: Sequence[int]) -> Conversations:

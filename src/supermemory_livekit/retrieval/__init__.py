@@ -9,8 +9,9 @@ one the same `Index` works on full text alone.
     index.search("where is my home", query_vector=query_vector, limit=5, threshold=0.1)
 
 `windows` cuts stored text into passages; `wording` puts them into the form that is embedded, `words` cuts them
-into terms, `fulltext` scores terms, `embedding` is the model, `index` blends the two, `conversation` judges turns by
-what stands around them, `excerpts` makes hits of neighbouring ones; `sameness` says when two texts are one fact.
+into terms, `dates` finds the dates that are named, `fulltext` scores terms, `embedding` is the model, `index` blends
+the two, `conversation` judges turns by what stands around them, `excerpts` makes hits of neighbouring ones;
+`sameness` says when two texts are one fact.
 """
 
 from .conversation import Place

@@ -2,9 +2,10 @@
 
 A turn alone often says too little: "Yes, in May." answers what was asked before, and what it is about is said
 around it. So a turn is judged together with its neighbours: by the words of the turns up to one and two steps
-around, less those that only a neighbour says; by its meaning, read after the turn before it, and that of the turn
-after it; by who speaks, whether it says when something was, and whether it asks or answers. The weights were fitted
-on conversations (`bench/train_retrieval.py`; docs/decisions/0013-retrieval.md says what they are worth on others).
+around, less those that only a neighbour says, and by how much of the question is said there at all; by its meaning,
+read after the turn before it, and that of the turn after it; by who speaks, whether it says when something was, on
+which day it was said, and whether it asks or answers. The weights were fitted on conversations
+(`bench/train_retrieval.py`; docs/decisions/0013-retrieval.md says what they are worth on others).
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, insort
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .dates import Period, periods
 from .fulltext import FullText
 from .windows import speaker
+from .wording import split_stamp
 from .words import terms
 
 __all__ = ["FEATURES", "Conversations", "Place"]
@@ -27,18 +31,25 @@ FEATURES = (
     "words_within_2",
     "words_before",
     "words_after",
+    "covered",
     "meaning",
     "meaning_after",
     "speaker",
     "time",
+    "date",
     "question",
     "after_question",
 )
 """What speaks for a turn, in the order of `Conversations.features`."""
+_WITHIN_2, _MEANING = FEATURES.index("words_within_2"), FEATURES.index("meaning")
 
-_WEIGHTS = (2.50, 5.07, -1.31, -2.42, 3.77, 1.66, 2.54, 2.22, -0.80, 0.40)
-# Half of all turns score 0.3 or less, which gives 0.04; half of the evidence 7.5 or more, which gives 0.56.
+_WEIGHTS = (2.26, 1.27, -0.95, -1.98, 3.98, 4.00, 1.88, 2.54, 2.23, 3.71, -0.78, 0.41)
+# Half of all turns score nothing; half of the evidence 7.4 or more, which gives 0.56.
 _STEEPNESS = 0.11
+
+# A turn that was said so many days after or before a date that is asked for has nothing to do with it: what happens is
+# told afterwards, rather than before.
+_DAYS_AFTER, _DAYS_BEFORE = 14, 7
 
 _NONE = -1
 _QUESTION = re.compile(r"[?？؟]\W*$")
@@ -88,8 +99,11 @@ class Conversations:
         self.following = np.full(1, _NONE, dtype=np.intp)
         self._questions = np.zeros(1, dtype=np.float32)
         self._says_when = np.zeros(1, dtype=np.float32)
+        self._days = np.zeros(1, dtype=np.float32)
+        self._dates_said: dict[int, list[Period]] = {}
         self._speaker_of = np.zeros(1, dtype=np.intp)
         self._speakers: list[str] = [""]
+        self._names: set[str] = set()
         self._speaker_numbers: dict[str, int] = {"": 0}
 
     def __bool__(self) -> bool:
@@ -103,6 +117,7 @@ class Conversations:
             ("following", _NONE),
             ("_questions", 0),
             ("_says_when", 0),
+            ("_days", 0),
             ("_speaker_of", 0),
         ):
             before = getattr(self, name)
@@ -120,10 +135,14 @@ class Conversations:
         said = text.partition(": ")[2] or text
         self._questions[slot] = _QUESTION.search(said) is not None
         self._says_when[slot] = _SAYS_WHEN.search(said) is not None
+        self._days[slot] = _day(text)
+        if any(map(str.isdigit, said)) and (dates := periods(said)):
+            self._dates_said[slot] = dates
         name = label.casefold()
         if name not in self._speaker_numbers:
             self._speaker_numbers[name] = len(self._speakers)
             self._speakers.append(name)
+            self._names.update(terms(name))
         self._speaker_of[slot] = self._speaker_numbers[name]
         order = self._orders.setdefault(place.document, [])
         entry = (place.start, slot)
@@ -146,6 +165,8 @@ class Conversations:
         self._join(int(self.previous[slot]), int(self.following[slot]))
         self.previous[slot] = self.following[slot] = _NONE
         self.is_turn[slot] = False
+        self._days[slot] = 0
+        self._dates_said.pop(slot, None)
 
     def place(self, slot: int) -> Place:
         return self._places[slot]
@@ -156,11 +177,14 @@ class Conversations:
         """What speaks for each slot's turn: `FEATURES` of shape `(slots + 1,)`, the last for no slot.
 
         Words and meaning from 0 on. A turn of somebody who is not named where another is has speaker -1, one that
-        does not say when where that is asked has time -1: so scores of different queries can be compared.
+        does not say when where that is asked has time -1, one said long before or after a date that is named has date
+        -1: so scores of different queries can be compared.
         `meaning`: how near query and turn are, from 0 to 1, NaN where it is not known.
         """
         before, after = self.previous, self.following
-        words, near, wide = fulltext.shares(query, [(before, after), (before[before], after[after])])
+        (words, near, wide), covered = fulltext.shares(
+            query, [(before, after), (before[before], after[after])], ignored=self._names
+        )
         meant: NDArray[np.float32] = near
         if meaning is not None:
             # Without a vector a turn is taken to mean what is said around it.
@@ -174,10 +198,12 @@ class Conversations:
             wide,
             words[before],
             words[after],
+            covered,
             meant,
             meant[after],
             (named - named.max())[self._speaker_of],
             lacks_time,
+            self._off_date(query),
             self._questions,
             self._questions[before],
         )
@@ -191,7 +217,7 @@ class Conversations:
         for weight, feature in zip(_WEIGHTS, features, strict=True):
             score += feature * weight
         # Who speaks and when says nothing by itself.
-        bearing = self.is_turn & ((features[1] > 0) | (features[4] > 0))
+        bearing = self.is_turn & ((features[_WITHIN_2] > 0) | (features[_MEANING] > 0))
         similarity = 1 - np.exp(np.maximum(score, 0) * -_STEEPNESS)
         return np.where(bearing, similarity, np.float32(0))[:-1]
 
@@ -206,8 +232,39 @@ class Conversations:
                 named[number] = _YOURSELF.search(query) is not None
         return np.array(named, dtype=np.float32)
 
+    def _off_date(self, query: str) -> NDArray[np.float32]:
+        """From 0 to -1: how far from the dates that the query names a turn was said, beside the nearest turn.
+
+        0 also for a turn that names the date itself, and where it is not known when it was said.
+        """
+        off = np.zeros(len(self._days), dtype=np.float32)
+        dated = self._days > 0
+        asked = periods(query)
+        if not asked or not dated.any():
+            return off
+        days = self._days[dated]
+        first, last = (date.fromordinal(int(day)).year for day in (days.min(), days.max()))
+        distance = np.ones_like(days)
+        for begin, end in (span for period in asked for span in period.spans(first - 1, last + 1)):
+            away = np.maximum((days - end) / _DAYS_AFTER, (begin - days) / _DAYS_BEFORE)
+            distance = np.minimum(distance, np.maximum(away, 0))
+        off[dated] = distance.min() - distance
+        for slot, said in self._dates_said.items():
+            if any(one.agrees(other) for one in asked for other in said):
+                off[slot] = 0
+        return off
+
     def _join(self, before: int, after: int) -> None:
         if before != _NONE:
             self.following[before] = after
         if after != _NONE:
             self.previous[after] = before
+
+
+def _day(text: str) -> int:
+    """The day on which a turn was said, as an ordinal of `datetime.date`; 0 where its line does not say."""
+    _, dates = split_stamp(text)
+    try:
+        return date.fromisoformat(dates[0]).toordinal() if dates else 0
+    except ValueError:
+        return 0

@@ -1,7 +1,8 @@
 """Which of the turns found make one hit: a readable stretch of a conversation, and nothing twice.
 
 Going down the ranking, a turn next to one that is found already joins it. The first hits hold exactly what was
-found; further down, where it is less certain which turn was meant, a hit also bridges a turn in between.
+found; further down, where it is less certain which turn was meant, a hit also bridges a turn in between, and then
+begins with the turns around.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ __all__ = ["Excerpt", "excerpts"]
 _MOST_TURNS = 6
 _EXACT = 3
 """So many hits bridge nothing."""
+_NARROW = 7
+"""So many hits hold nothing around what was found: more than a reply has room for."""
+_AROUND = 2
+"""Turns on either side of the hits after those."""
 
 
 class Excerpt:
@@ -57,9 +62,23 @@ def excerpts(ranked: Iterable[int], conversations: Conversations, limit: int) ->
         if not conversations.is_turn[slot] or not _join(slot, owners, conversations):
             if len(found) == limit:
                 break
-            owners[slot] = Excerpt(slot, len(found))
-            found.append(owners[slot])
+            hit = Excerpt(slot, len(found))
+            owners[slot] = hit
+            if len(found) >= _NARROW and conversations.is_turn[slot]:
+                _widen(hit, owners, conversations)
+            found.append(hit)
     return found
+
+
+def _widen(hit: Excerpt, owners: dict[int, Excerpt], conversations: Conversations) -> None:
+    """Give a hit what stands around it, as far as no other has it."""
+    for _ in range(_AROUND):
+        for end, towards in ((0, conversations.previous), (-1, conversations.following)):
+            neighbour = int(towards[hit.slots[end]])
+            slots = hit.joined(neighbour, conversations) if neighbour >= 0 else None
+            if slots is not None and neighbour not in owners:
+                hit.slots = slots
+                owners[neighbour] = hit
 
 
 def _join(slot: int, owners: dict[int, Excerpt], conversations: Conversations) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class FullText:
         scores = np.zeros(len(self._lengths), dtype=np.float32)
         whole = 0.0
         average = self._average()
-        for weight, found in self._asked(query):
+        for _, weight, found in self._asked(query):
             whole += weight
             if found is None:
                 continue
@@ -81,8 +81,11 @@ class FullText:
         coverage: NDArray[np.float32] = 1 - np.exp(scores * np.float32(-_STEEPNESS / whole))
         return coverage
 
-    def shares(self, query: str, rings: Sequence[Sequence[NDArray[np.intp]]]) -> list[NDArray[np.float32]]:
-        """BM25 of `query` as a share of what it could score: of each passage alone, then with each ring of others.
+    def shares(
+        self, query: str, rings: Sequence[Sequence[NDArray[np.intp]]], ignored: Collection[str] = ()
+    ) -> tuple[list[NDArray[np.float32]], NDArray[np.float32]]:
+        """BM25 of `query` as a share of what it could score: of each passage alone, then with each ring of others;
+        and the share of the query, its terms by their weights but for `ignored` ones, that is said within all rings.
 
         A ring holds, for each slot, slots of passages that stand around it, -1 for none; each is taken together
         with the rings before it. Arrays of the same length as a ring, whose last element is for no slot.
@@ -91,7 +94,8 @@ class FullText:
         for ring in rings:
             lengths.append(lengths[-1] + sum(lengths[0][others] for others in ring))
         scores = [np.zeros_like(lengths[0]) for _ in lengths]
-        whole = 0.0
+        said = np.zeros_like(lengths[0])
+        whole = meant = 0.0
         average = self._average()
         # Surroundings are longer; by their own average a long one is no less about its topic.
         averages = [average * (1 + sum(len(ring) for ring in rings[:n])) for n in range(len(lengths))]
@@ -99,8 +103,10 @@ class FullText:
             _SATURATION * (1 - _LENGTH + _LENGTH * length / mean)
             for length, mean in zip(lengths, averages, strict=True)
         ]
-        for weight, found in self._asked(query):
+        for term, weight, found in self._asked(query):
+            counted = 0.0 if term in ignored else weight
             whole += weight
+            meant += counted
             if found is None:
                 continue
             own = np.zeros_like(lengths[0])
@@ -110,20 +116,23 @@ class FullText:
                 if n:
                     counts = counts + sum(own[others] for others in rings[n - 1])
                 score += weight * counts / (counts + damping[n])
-        return [score * np.float32((_SATURATION + 1) / (whole or 1.0)) for score in scores]
+            said += counted * (counts > 0)
+        scale = np.float32((_SATURATION + 1) / (whole or 1.0))
+        covered: NDArray[np.float32] = said * np.float32(1 / (meant or 1.0))
+        return [score * scale for score in scores], covered
 
     def _average(self) -> float:
         return max(self._total / max(len(self._terms), 1), 1.0)
 
     def _asked(
         self, query: str
-    ) -> Iterator[tuple[float, tuple[NDArray[np.intp], NDArray[np.float32]] | None]]:
-        """For each term of the query its weight, and the slots that have it with how often."""
+    ) -> Iterator[tuple[str, float, tuple[NDArray[np.intp], NDArray[np.float32]] | None]]:
+        """Each term of the query, its weight, and the slots that have it with how often."""
         if not self._terms:
             return
         for term in dict.fromkeys(terms(query, asked=True)):
             found = self._lookup(term)
-            yield self._weight(term, 0 if found is None else len(found[0])), found
+            yield term, self._weight(term, 0 if found is None else len(found[0])), found
 
     def _lookup(self, term: str) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
         arrays = self._arrays.get(term)

@@ -39,7 +39,7 @@ _AGEING_OF_TURNS = 0.005
 _AGEING_DAYS = 60.0
 _READ_PER_HIT = 16  # passages of the ranking that are read first for each hit asked for
 
-_WITHIN_2, _SPEAKER, _TIME = (FEATURES.index(name) for name in ("words_within_2", "speaker", "time"))
+_COVERED, _SPEAKER, _TIME, _DATE = (FEATURES.index(name) for name in ("covered", "speaker", "time", "date"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,8 @@ class Index:
         By name, each from 0 to 1: `words`, how much of the query the passage says; `meaning`, how near they are, left
         out where the passage or the query has no vector; `age`, the share of its similarity that its age leaves it.
         A turn of a conversation also has `context`, how much is said by it and the turns around it; `speaker`, 0 when
-        the query asks for somebody else; and `time`, 0 when the query asks when and it does not say.
+        the query asks for somebody else; and `time`, 0 when the query asks when and it does not say, or names a date
+        on which it was not said.
         """
         with self._lock:
             slots = {key: self._slots[key] for key in keys if key in self._slots}
@@ -174,10 +175,10 @@ class Index:
             for key, slot in slots.items():
                 part = {"words": float(coverage[slot])}
                 if self._conversations.is_turn[slot]:
-                    part["context"] = min(1.0, float(of_turns[_WITHIN_2][slot]))
+                    part["context"] = min(1.0, float(of_turns[_COVERED][slot]))
                     # Counted from 0 down where they speak against it.
                     part["speaker"] = 1 + float(of_turns[_SPEAKER][slot])
-                    part["time"] = 1 + float(of_turns[_TIME][slot])
+                    part["time"] = 1 + float(min(of_turns[_TIME][slot], of_turns[_DATE][slot]))
                 if meaning is not None and self._has_vector[slot]:
                     part["meaning"] = float(meaning[slot])
                 parts[key] = {**part, "age": float(ageing[slot])}
