@@ -194,7 +194,7 @@ class SupermemoryLiveKit(EventSource):
             hide=lambda: self._show_realtime(None),
         )
         self._others: dict[str, SupermemoryLiveKit] = {}
-        """Memories of other participants of the room, by identity."""
+        """Memories of other participants of the room, by what tells them apart."""
         if container_tag is not None:
             self.bind(container_tag=container_tag, session_id=session_id)
 
@@ -239,6 +239,7 @@ class SupermemoryLiveKit(EventSource):
         self._watch_job()
 
     def _rebound(self, before: Scope | None, scope: Scope | None, same: SamePerson) -> None:
+        self._erasure.rebound(self._binding.tags_of_person)
         self._conversation.rebound(before, scope, same)
         self._recall_if_allowed()
         if before is not None and (scope is None or before.container_tag != scope.container_tag):
@@ -263,8 +264,8 @@ class SupermemoryLiveKit(EventSource):
         It has the parameters, the session id and the connection of this one, and a document of its own. Attach it to
         the session that listens to the participant (`RoomOptions(participant_identity=…)`): a session listens to one.
         """
-        identity = participant.identity
-        if identity not in self._others:
+        person = self._scopes.person(participant)
+        if person not in self._others:
             other = type(self).__new__(type(self))
             self._watch_job()
             other._compose(
@@ -275,8 +276,8 @@ class SupermemoryLiveKit(EventSource):
                 session_id=self._binding.named_call(),
             )
             other.bind(participant=participant)
-            self._others[identity] = other
-        return self._others[identity]
+            self._others[person] = other
+        return self._others[person]
 
     # -- what may be kept ----------------------------------------------------------------------------------------
 
@@ -288,9 +289,8 @@ class SupermemoryLiveKit(EventSource):
         not stored. With False nothing is stored or recalled any more and what is buffered is discarded; `erase` takes
         away what is stored.
         """
-        self._consent.answer(agreed)
+        self._conversation.consent(agreed)
         if not agreed:
-            self.discard()
             self._hide_soon()
         self._recall_if_allowed()
 
@@ -300,7 +300,7 @@ class SupermemoryLiveKit(EventSource):
         That holds for a turn of which a part was spoken within, and for the agent's answer to it. The profile that is
         known is still shown to the model; the tools neither search nor remember.
         """
-        return self._consent.off_the_record()
+        return self._conversation.off_the_record()
 
     def discard(self) -> int:
         """Throw away what is buffered, also what lies in the spool. Returns how many turns that were.
@@ -315,6 +315,8 @@ class SupermemoryLiveKit(EventSource):
             return "another person is on the line than the one whose memory this is"
         if self._binding.nobody:
             return "it is not known who the caller is"
+        if (tag := self.container_tag) is not None and self._erasure.covers(tag):
+            return "the caller's memory was erased, and nothing of this call is stored or looked up any more"
         if not self._consent.given:
             return "the caller has not agreed to being remembered"
         if self._consent.off and operation != "delete_memory":
@@ -482,19 +484,21 @@ class SupermemoryLiveKit(EventSource):
         """Erase the bound caller: calls, remembered facts and derived memories, and prove it by reading back.
 
         Also what is on its way there: in this call's buffer, in the spool, and in this machine's embedding cache.
-        From then on nothing of this call is stored or recalled for this caller, whatever is still said; `stats` counts
-        it as dropped. Their next call begins anew.
+        It covers the tags under which this person was bound before in this call, as by the identity until the attribute
+        arrived. From then on nothing of this call is stored or recalled for this caller, under none of their tags,
+        whatever is still said; `stats` counts it as dropped. Their next call begins anew, also when it begins while
+        this reads back.
 
-        Takes a few seconds when all is well, and `timeout` at most, besides up to 11 s for a write that is under way.
+        Takes a few seconds when all is well, and `timeout` at most, besides up to 11 s for a write that is under way,
+        and 15 s to look again when another process held turns of the caller.
         A service that fails does not raise: see `Erasure.clean`.
 
         Raises:
             ConfigurationError: No caller is bound.
         """
-        tag = self.container_tag
-        if tag is None:
+        if self.container_tag is None:
             raise ConfigurationError("erase needs a bound caller: call bind first")
-        return await self._erasure.erase(tag, timeout)
+        return await self._erasure.erase(self._binding.tags_of_person, timeout)
 
     # -- capture -------------------------------------------------------------------------------------------------
 

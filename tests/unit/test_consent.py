@@ -54,46 +54,32 @@ def test_a_turn_is_private_when_any_of_it_was_spoken_off_the_record() -> None:
     consent = Consent(asked=False)
     with consent.off_the_record():
         consent.speaks()
-    assert not consent.may_search_for("m1")
-    assert not consent.keeps("caller", "m1", tag="ana")
-    assert not consent.may_search_for("m1")
-    assert consent.may_search_for("m2")
-    assert consent.keeps("caller", "m2", tag="ana")
+    assert not consent.allows_search_ahead
+    assert consent.turn_over()
+    assert consent.allows_search_ahead
+    assert not consent.turn_over()
 
 
-def test_the_answer_to_private_words_is_private_when_it_comes_later() -> None:
-    """Decision 19: the agent repeats what it was told."""
+def test_a_turn_during_which_it_went_off_the_record_is_private_though_nothing_was_reported_then() -> None:
+    """Decision 19: LiveKit reports words when it likes; the caller spoke all the time."""
     consent = Consent(asked=False)
-    with consent.off_the_record():
-        assert not consent.keeps("caller", "m1", tag="ana")
-    assert not consent.keeps("agent", "m2", tag="ana")
-    assert consent.keeps("caller", "m3", tag="ana")
-    assert consent.keeps("agent", "m4", tag="ana")
+    consent.bound("ana")
+    for go in (lambda: consent.off_the_record().__enter__(), lambda: consent.caller_goes(off=True)):
+        consent.speaks()
+        go()
+        assert consent.turn_over()
 
 
 def test_a_turn_is_private_when_any_of_it_was_spoken_before_the_caller_agreed() -> None:
-    """Decision 19: what was said before it is not kept, and neither is the answer."""
+    """Decision 19: what was said before it is not kept."""
     consent = Consent(asked=True)
     consent.bound("ana")
     consent.speaks()
     consent.answer(True)
-    assert not consent.may_search_ahead
-    assert not consent.may_search_for("m1")
-    assert not consent.keeps("caller", "m1", tag="ana")
-    assert not consent.keeps("agent", "m2", tag="ana")
-    assert not consent.may_search_for("m1")
-    assert consent.keeps("caller", "m3", tag="ana")
-    assert consent.keeps("agent", "m4", tag="ana")
-
-
-def test_words_that_were_answered_before_the_caller_agreed_are_private() -> None:
-    """Decision 19: a typed turn is not heard, and its reply may be begun before it is committed."""
-    consent = Consent(asked=True)
-    consent.bound("ana")
-    consent.answered("m1")
-    consent.answer(True)
-    assert not consent.keeps("caller", "m1", tag="ana")
-    assert not consent.keeps("agent", "m2", tag="ana")
+    assert not consent.allows_search_ahead
+    assert consent.turn_over()
+    consent.speaks()
+    assert not consent.turn_over()
 
 
 def test_agreeing_again_in_mid_turn_does_not_bring_back_what_was_said_before() -> None:
@@ -103,18 +89,51 @@ def test_agreeing_again_in_mid_turn_does_not_bring_back_what_was_said_before() -
     consent.speaks()
     consent.answer(False)
     consent.answer(True)
-    assert not consent.keeps("caller", "m1", tag="ana")
+    assert consent.turn_over()
 
 
-def test_an_answer_is_kept_by_the_consent_of_whom_it_was_given_to() -> None:
-    """Decision 19: it is committed when the next caller may be bound, who was not asked yet."""
+def test_the_first_answer_is_for_whom_the_participant_is_who_gave_it() -> None:
+    """Decision 19: consent is a caller's; another one may have taken the line before anybody was bound."""
     consent = Consent(asked=True)
+    consent.answer(True, by="ana")
+    consent.bound("ben-tag", by="ben")
+    assert not consent.given
+
+
+@pytest.mark.parametrize(("same", "agreed", "given"), [("yes", True, True), ("perhaps", True, False)])
+def test_another_tag_of_the_same_person_keeps_what_they_agreed_to(
+    same: str, agreed: bool, given: bool
+) -> None:
+    """Decision 19: consent goes along with an attribute that arrives late, and not with a tag that may be another's."""
+    consent = Consent(asked=True)
+    consent.bound("identity")
+    consent.answer(agreed)
+    consent.renamed("identity", "attribute", refusals_only=same == "perhaps")
+    consent.bound("attribute")
+    assert consent.given is given
+
+
+def test_what_a_person_refused_holds_under_any_tag_of_theirs() -> None:
+    """Decision 19: in doubt it is the same person."""
+    consent = Consent(asked=False)
+    consent.bound("identity")
+    consent.answer(False)
+    consent.caller_goes(off=True)
+    consent.renamed("identity", "account", refusals_only=True)
+    consent.bound("account")
+    assert not consent.given
+    assert consent.off
+
+
+def test_off_the_record_before_anybody_is_bound_lasts_while_another_is_on_the_line() -> None:
+    """Decision 19: it is the first caller's."""
+    consent = Consent(asked=False)
+    consent.caller_goes(off=True)
     consent.bound("ana")
-    consent.answer(True)
-    assert consent.keeps("caller", "m1", tag="ana")
     consent.bound("ben")
-    assert consent.keeps("agent", "m2", tag="ana")
-    assert not consent.keeps("caller", "m3", tag="ben")
+    assert not consent.off
+    consent.bound("ana")
+    assert consent.off
 
 
 def test_blocks_off_the_record_may_overlap_and_end_by_an_error() -> None:

@@ -19,8 +19,10 @@ class Line:
         self.speaker: str | None = None
         """Identity of the participant whose memory it is. None until it is known: a memory bound by tag belongs to
         the participant who is linked first."""
-        self.heard: set[str] = set()
-        """Identities of the participants who were heard in the turn under way."""
+        self._said_by: set[str] = set()
+        """Identities of the participants of whom words of the turn under way were reported."""
+        self._begun_by: str | None = None
+        """Who was heard to begin to speak last. Without words it may have been a cough."""
 
     def add(self, session: AgentSession[Any]) -> bool:
         """False when the session was attached before."""
@@ -47,14 +49,24 @@ class Line:
         participant = self._participant()
         return participant.identity if participant is not None else None
 
-    def hears(self) -> None:
-        """Some of a turn is heard at this moment."""
+    @property
+    def heard(self) -> set[str]:
+        """Identities of the participants who were heard in the turn under way."""
+        return self._said_by | ({self._begun_by} if self._begun_by is not None else set())
+
+    def begins(self) -> None:
+        """Somebody begins to speak at this moment."""
+        self._begun_by = self.linked
+
+    def words(self) -> None:
+        """Words of the turn under way are reported at this moment."""
         if (linked := self.linked) is not None:
-            self.heard.add(linked)
+            self._said_by.add(linked)
 
     def turn_over(self) -> None:
         """The caller's turn was committed."""
-        self.heard.clear()
+        self._said_by.clear()
+        self._begun_by = None
 
     def agent(self) -> tuple[Agent | None, AgentSession[Any] | None]:
         """The agent at work in the session attached last that runs."""
