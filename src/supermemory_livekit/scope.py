@@ -96,14 +96,17 @@ def document_id(session_id: str) -> str:
     return _DOCUMENT_PREFIX + _safe(session_id, valid=_VALID_SESSION, room=room)
 
 
-def call_tag(session_id: str) -> str:
-    """A container tag for this call alone, for a caller who is nobody known. No identity reaches it.
+def call_tag(session_id: str, person: str) -> str:
+    """A container tag for one person in this call alone, who is nobody known. No identity reaches it.
+
+    `person` tells them from the others of the call: see `Scopes.person`.
 
     Raises:
         ConfigurationError: `session_id` is blank or no string.
     """
     _require_text(session_id, "session_id")
-    return _sanitised("anonymous", _bytes("anonymous call ") + _bytes(session_id))
+    # 0xff occurs in no UTF-8 text, so no two pairs have the same bytes.
+    return _sanitised("anonymous", b"\xff".join([b"anonymous call", _bytes(session_id), _bytes(person)]))
 
 
 _SAYS_NOBODY = frozenset(
@@ -207,6 +210,22 @@ class Scopes:
     def __init__(self) -> None:
         self._tags: dict[str, str] = {}
         """Session id -> the container tag that was first bound with it and owns the plain document id."""
+        self._unnamed: list[Participant] = []
+        """Participants with neither identity nor sid. Kept, or another one might take their place in memory."""
+
+    def person(self, participant: Participant) -> str:
+        """What tells this participant from every other one in the call; not what names the caller."""
+        identity = cast(object, participant.identity)
+        if isinstance(identity, str) and identity.strip():
+            return f"identity {identity}"
+        sid: object = getattr(participant, "sid", None)
+        if isinstance(sid, str) and sid:
+            return f"sid {sid}"
+        for number, known in enumerate(self._unnamed):
+            if known is participant:
+                return f"number {number}"
+        self._unnamed.append(participant)
+        return f"number {len(self._unnamed) - 1}"
 
     def scope(self, tag: str, session_id: str) -> Scope:
         """The scope of a caller and a call; the same one whenever it is asked for.

@@ -113,6 +113,21 @@ async def test_a_caller_who_is_nobody_has_a_memory_of_the_call_when_asked_for() 
     assert set(documents(store)) == set(tags)
 
 
+@pytest.mark.parametrize("identities", [("anonymous", "sip_unknown"), ("", "")])
+async def test_two_people_in_a_room_who_are_nobody_share_no_memory(identities: tuple[str, str]) -> None:
+    """Decision 19: what the first one tells is not told to the second."""
+    store = ScriptedStore()
+    first = memory_over(store, anonymous="call")
+    memories = [first.for_participant(Person(identity)) for identity in identities]
+    for number, memory in enumerate(memories):
+        async with started(agent_over(memory), llm=model()) as session:
+            memory.attach(session)
+            await say(session, f"This is voice {number}.")
+    await first.aclose()
+    assert len({memory.container_tag for memory in memories}) == 2
+    assert sorted(documents(store)) == sorted(str(memory.container_tag) for memory in memories)
+
+
 async def test_what_nobody_said_is_not_stored_under_the_one_who_is_named_later() -> None:
     """Decision 19: who says who they are later may be another person."""
     store = ScriptedStore()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 
-from supermemory_livekit.scope import call_tag, container_tag, is_nobody
+from supermemory_livekit.scope import Scopes, call_tag, container_tag, is_nobody
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,34 @@ def test_an_identity_that_may_be_somebodys_is_theirs(identity: str) -> None:
 
 def test_the_tag_of_one_call_is_its_own_and_no_identity_reaches_it() -> None:
     """Decision 19: all anonymous callers sharing one memory would tell each of them of the others."""
-    assert call_tag("room-1") != call_tag("room-2")
-    assert call_tag("room-1") == call_tag("room-1")
-    assert container_tag(call_tag("room-1"), identity=True) != call_tag("room-1")
+    tag = call_tag("room-1", "anonymous")
+    assert tag == call_tag("room-1", "anonymous")
+    assert len({tag, call_tag("room-2", "anonymous"), call_tag("room-1", "sip_unknown")}) == 3
+    assert call_tag("a b", "c") != call_tag("a", "b c")
+    assert container_tag(tag, identity=True) != tag
+
+
+@dataclass
+class Person:
+    identity: str
+    sid: str = ""
+    attributes: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def test_participants_without_a_name_are_told_apart() -> None:
+    """Decision 19: two people in one room who are nobody are two people all the same."""
+    scopes = Scopes()
+    people = [
+        Person("anonymous"),
+        Person("sip_unknown"),
+        Person(" ", sid="PA_1"),
+        Person(" ", sid="PA_2"),
+        Person("PA_2"),
+        Person("number 0"),
+        Person(""),
+        Person(""),
+    ]
+    names = [scopes.person(person) for person in people]
+    assert len(set(names)) == len(people)
+    assert [scopes.person(person) for person in people] == names
+    assert scopes.person(Person("anonymous", sid="PA_9")) == names[0], "one who comes back in the call"

@@ -123,7 +123,11 @@ class Binding:
         if nobody and self._params.anonymous == "nothing":
             scope = None
         else:
-            safe = call_tag(call) if nobody else container_tag(asked, identity=by_identity)
+            safe = (
+                call_tag(call, self._scopes.person(participant))
+                if nobody and participant is not None
+                else container_tag(asked, identity=by_identity)
+            )
             scope = self._scopes.scope(safe, call)
         if scope is not None and scope.container_tag != asked and not by_identity:
             self._notices.say_once(
