@@ -28,7 +28,7 @@ class Served:
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
     # No delay: the voice integrations leave it to the service when a call becomes memories.
-    engine = Engine(tmp_path / "memory.db", load=lambda: None, dynamic_delay=0.0, drain=0.0)
+    engine = Engine(tmp_path / "memory.db", dynamic_delay=0.0, drain=0.0)
     app = create_app(engine, api_key=KEY, hosts=["127.0.0.1"], rate=1000)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
