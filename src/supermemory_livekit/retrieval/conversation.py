@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 
@@ -103,7 +104,7 @@ class Conversations:
         self._dates_said: dict[int, list[Period]] = {}
         self._speaker_of = np.zeros(1, dtype=np.intp)
         self._speakers: list[str] = [""]
-        self._names: set[str] = set()
+        self._turns_of: Counter[str] = Counter()
         self._speaker_numbers: dict[str, int] = {"": 0}
 
     def __bool__(self) -> bool:
@@ -142,7 +143,7 @@ class Conversations:
         if name not in self._speaker_numbers:
             self._speaker_numbers[name] = len(self._speakers)
             self._speakers.append(name)
-            self._names.update(terms(name))
+        self._turns_of[name] += 1
         self._speaker_of[slot] = self._speaker_numbers[name]
         order = self._orders.setdefault(place.document, [])
         entry = (place.start, slot)
@@ -165,6 +166,10 @@ class Conversations:
         self._join(int(self.previous[slot]), int(self.following[slot]))
         self.previous[slot] = self.following[slot] = _NONE
         self.is_turn[slot] = False
+        name = self._speakers[int(self._speaker_of[slot])]
+        self._turns_of[name] -= 1
+        if not self._turns_of[name]:
+            del self._turns_of[name]
         self._days[slot] = 0
         self._dates_said.pop(slot, None)
 
@@ -182,8 +187,9 @@ class Conversations:
         `meaning`: how near query and turn are, from 0 to 1, NaN where it is not known.
         """
         before, after = self.previous, self.following
+        names = {term for name in self._turns_of for term in terms(name)}
         (words, near, wide), covered = fulltext.shares(
-            query, [(before, after), (before[before], after[after])], ignored=self._names
+            query, [(before, after), (before[before], after[after])], ignored=names
         )
         meant: NDArray[np.float32] = near
         if meaning is not None:
@@ -222,7 +228,7 @@ class Conversations:
         return np.where(bearing, similarity, np.float32(0))[:-1]
 
     def _spoken_by(self, query: str) -> NDArray[np.float32]:
-        """For each speaker 1 when the query names them, else 0."""
+        """For each speaker 1 when the query names them, else 0; 0 for one who has no turn any more."""
         asked = set(terms(query, asked=True))
         named = [bool(name) and not asked.isdisjoint(terms(name)) for name in self._speakers]
         for number, name in enumerate(self._speakers):
@@ -230,6 +236,8 @@ class Conversations:
                 named[number] = _MYSELF.search(query) is not None
             elif name in _AGENT:
                 named[number] = _YOURSELF.search(query) is not None
+            if name not in self._turns_of:
+                named[number] = False
         return np.array(named, dtype=np.float32)
 
     def _off_date(self, query: str) -> NDArray[np.float32]:
