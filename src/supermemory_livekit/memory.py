@@ -431,9 +431,11 @@ class SupermemoryLiveKit(EventSource):
         if not self._redaction.wanted:
             return text
         try:
-            return await asyncio.wait_for(self._redaction.redacted(text), self._params.recall_timeout)
+            redacted = await asyncio.wait_for(self._redaction.redacted(text), self._params.recall_timeout)
         except asyncio.TimeoutError:
             return None
+        # It may have gone off the record meanwhile.
+        return redacted if self._conversation.may_search_for(message_id) else None
 
     def _block(self, found: Recollection, query: str) -> str | None:
         return render_block(

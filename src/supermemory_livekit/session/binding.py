@@ -40,6 +40,8 @@ class _Bound:
     """None when the caller is nobody known."""
     by_identity: bool
     """The tag is a participant's identity, for want of the attribute."""
+    tags: frozenset[str]
+    """See `Binding.tags_of_person`."""
 
 
 class Binding:
@@ -77,7 +79,11 @@ class Binding:
 
     @property
     def tags_of_person(self) -> frozenset[str]:
-        """Container tags under which the person on the line was bound so far in this call."""
+        """Container tags under which the person on the line was bound so far in this call.
+
+        A tag that follows an identity, or nobody's, names the same person better. One that follows another tag names
+        another caller, though the phone is the same: what is done to all tags of a person must not hit two.
+        """
         return frozenset(self._tags_of_person)
 
     @property
@@ -140,6 +146,7 @@ class Binding:
         now = participant.identity if participant is not None else self._line.linked
         self._leave()
         self._line.speaker = participant.identity if participant is not None else None
+        named_better = self._by_identity
         self._by_identity = by_identity
         if participant is not None and may_change_own_metadata(participant):
             self._notices.say_once(
@@ -148,7 +155,8 @@ class Binding:
                 "therefore not used: do not grant it to callers, or pass container_tag from your backend",
                 TAG_ATTRIBUTE,
             )
-        self._use(scope, same or ("perhaps" if now is not None and now == before else "no"))
+        same = same or ("perhaps" if now is not None and now == before else "no")
+        self._use(scope, same, named_better=named_better)
 
     def rename_call(self, session_id: str) -> None:
         """Name the call anew; who is bound stays."""
@@ -180,7 +188,12 @@ class Binding:
         The tag of a call that was bound by the attribute never changes. A call bound by identity, for want of the
         attribute, is bound again when it arrives, provided that only the backend can have set it.
         """
-        if (self.scope is None and not self.nobody) or self._line.speaker != participant.identity:
+        if self.scope is None and not self.nobody:
+            return
+        if self._line.speaker != participant.identity:
+            # They are bound by it when they come back.
+            if (left := self._people.get(participant.identity)) is not None and left.by_identity:
+                del self._people[participant.identity]
             return
         tag = changed.get(TAG_ATTRIBUTE)
         if not isinstance(tag, str) or not tag.strip() or container_tag(tag) == self.container_tag:
@@ -193,10 +206,13 @@ class Binding:
                 "attribute", "The attribute %s changed after bind; the bound tag stays", TAG_ATTRIBUTE
             )
 
-    def _use(self, scope: Scope | None, same: SamePerson) -> None:
+    def _use(self, scope: Scope | None, same: SamePerson, *, named_better: bool = False) -> None:
         before, self.scope = self.scope, scope
         if same == "no":
-            self._tags_of_person.clear()
+            known = self._people.get(self._line.speaker) if self._line.speaker is not None else None
+            self._tags_of_person = set(known.tags) if known is not None else set()
+        elif same == "perhaps" and not named_better and scope != before:
+            self._tags_of_person = set()
         if scope is not None:
             self._tags_of_person.add(scope.container_tag)
         self.nobody = scope is None
@@ -220,4 +236,4 @@ class Binding:
     def _leave(self) -> None:
         """Note how who was on the line so far is bound."""
         if self._line.speaker is not None and (self.scope is not None or self.nobody):
-            self._people[self._line.speaker] = _Bound(self.scope, self._by_identity)
+            self._people[self._line.speaker] = _Bound(self.scope, self._by_identity, self.tags_of_person)

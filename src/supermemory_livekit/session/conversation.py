@@ -388,10 +388,11 @@ class Conversation:
         if reply is not None:
             scope = reply.rebound or scope
             private = private or reply.private
-        if self._is_realtime() and (heard := self._line.heard or self._consent.spoken_private):
+        if self._is_realtime():
             # The words that it answers may not have been reported yet.
-            private = private or self._consent.spoken_private or len(self._line.heard) > 1
-            scope = self._owner() if heard else scope
+            owner, known = self._owner()
+            private = private or self._consent.spoken_private or not known
+            scope = owner if self._line.heard else scope
         scope = scope or self._binding.scope
         allowed = not self._consent.off and self._consent.given_by(scope.container_tag if scope else None)
         kept_out = reply.kept_out if reply is not None and reply.turn is not None else False
@@ -406,22 +407,22 @@ class Conversation:
 
     def _note_owner(self, turn: _Turn) -> None:
         """Whose words those of the turn under way are, as far as they are known now."""
-        if len(self._line.heard) > 1:
+        owner, known = self._owner()
+        if turn.scope is None:
+            turn.scope = owner
+        if not known:
             turn.private = True
             self._say_another()
-        if turn.scope is None:
-            turn.scope = self._owner()
-            others = self._line.heard - {self._line.speaker}
-            if others and self._line.speaker is not None and self._binding.scope_of(min(others)) is None:
-                # It is not known whose memory this is.
-                turn.private = True
-                self._say_another()
 
-    def _owner(self) -> Scope | None:
-        """The scope of who is heard in the turn under way."""
-        others = self._line.heard - {self._line.speaker}
-        known = self._binding.scope_of(min(others)) if others else None
-        return known or self._heard_under or self._binding.scope
+    def _owner(self) -> tuple[Scope | None, bool]:
+        """The scope of who is heard in the turn under way, and whether that is known."""
+        heard, bound = self._line.heard, self._line.speaker
+        others = heard - {bound}
+        if len(heard) > 1 or not others:
+            return self._heard_under or self._binding.scope, len(heard) < 2
+        scope = self._binding.scope_of(min(others))
+        # Before anybody is known to be on the line, it is whoever is heard.
+        return scope or self._heard_under or self._binding.scope, scope is not None or bound is None
 
     def _say_another(self) -> None:
         self._notices.say_once(
