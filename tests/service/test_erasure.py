@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from livekit.agents import ChatContext
+from livekit.agents import ChatContext, llm
 
 from supermemory_livekit import ConfigurationError, SupermemoryLiveKit
 from supermemory_livekit.admin.export import export_caller
 from supermemory_livekit.erasure.erasure import erase_everywhere
+from supermemory_livekit.scope import TAG_ATTRIBUTE
 from supermemory_livekit.sdk.store import SDKStore
 from supermemory_livekit.spool.directory import SpoolDirectory
-from supermemory_livekit.testing import Hang, Respond, Work
+from supermemory_livekit.testing import Hang, Respond, ScriptedCaller, ScriptedRealtimeModel, Work
 from tests.support.clock import VirtualClock
+from tests.support.jobs import job
 from tests.support.privacy import assert_private
 from tests.support.sessions import say, started
 
@@ -262,6 +265,174 @@ async def test_a_document_that_vanished_alone_is_written_anew(clock: VirtualCloc
         await written(memory)
     await memory.aclose()
     assert "Caller: My dog is called zanzibar." in await world.transcript(ANA)
+
+
+@dataclass
+class Person:
+    identity: str
+    attributes: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+
+
+async def test_an_erasure_holds_for_the_tag_that_the_same_person_gets_later(
+    clock: VirtualClock, world: World, tmp_path: Path
+) -> None:
+    """Decision 0017: the attribute may arrive late; it names the person who was erased."""
+    ana = Person("ana-identity-zanzibar")
+    with job() as running:
+        memory = world.memory(None, spool_dir=tmp_path)
+        memory.bind(participant=ana)
+        async with started(agent_over(memory), llm=echo()) as session:
+            memory.attach(session)
+            await say(session, "I moved to zanzibar.")
+            assert (await memory.erase()).clean
+            ana.attributes[TAG_ATTRIBUTE] = ANA
+            running.context.room.emit("participant_attributes_changed", {TAG_ATTRIBUTE: ANA}, ana)
+            assert memory.container_tag == ANA
+            await say(session, "My dog is called zanzibar.")
+            assert "NOT saved" in await memory.remember("Likes zanzibar cake.")
+        await memory.aclose()
+    assert await known(world, ANA, tmp_path) == []
+    assert await known(world, ana.identity, tmp_path) == []
+    assert SpoolDirectory(tmp_path).files() == []
+
+
+async def test_an_erasure_covers_the_tags_that_the_same_person_had_before(
+    clock: VirtualClock, world: World
+) -> None:
+    """Decision 0017: what was stored under the identity, until the attribute arrived, is the same person's."""
+    ana = Person("ana-identity-zanzibar")
+    with job() as running:
+        memory = world.memory(None)
+        memory.bind(participant=ana)
+        async with started(agent_over(memory), llm=echo()) as session:
+            memory.attach(session)
+            await say(session, "I moved to zanzibar.")
+            await written(memory)
+            ana.attributes[TAG_ATTRIBUTE] = ANA
+            running.context.room.emit("participant_attributes_changed", {TAG_ATTRIBUTE: ANA}, ana)
+            await say(session, "My dog is called zanzibar.")
+            await written(memory)
+            assert await known(world, ana.identity) != []
+            done = await memory.erase()
+        await memory.aclose()
+    assert done.clean, done
+    assert done.documents == 2
+    assert await known(world, ana.identity) == []
+    assert await known(world, ANA) == []
+
+
+async def test_an_erasure_does_not_cover_another_caller_of_the_same_phone(
+    clock: VirtualClock, world: World
+) -> None:
+    """Decision 0017: who is named by one tag after another is two people, whatever the line; nobody may erase another
+    one's memory."""
+    await world.knows(BO, "Likes zanzibar coffee.")
+    shared = Person("phone-zanzibar", {TAG_ATTRIBUTE: BO})
+    memory = world.memory(None)
+    memory.bind(participant=shared)
+    shared.attributes[TAG_ATTRIBUTE] = ANA
+    memory.bind(participant=shared)
+    assert (await memory.remember("Likes zanzibar tea.")).startswith("Saved")
+    assert (await memory.erase()).clean
+    await memory.aclose()
+    assert await known(world, ANA) == []
+    assert await known(world, BO) != []
+
+
+@pytest.mark.parametrize("how", ["raises", "hangs"])
+async def test_a_realtime_model_that_fails_does_not_keep_anybody_from_being_erased(
+    clock: VirtualClock, world: World, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0017: taking memory out of the model's context goes beside the deletion, and is bounded."""
+    await world.knows(ANA, "Likes zanzibar tea.")
+    memory = world.memory(ANA, mirror=False)
+    model = ScriptedRealtimeModel("yes")
+    async with ScriptedCaller(agent_over(memory), llm=model) as caller:
+        memory.attach(caller.session)
+        await caller.says("who am I")
+        await caller.hears_reply()
+
+        async def broken(context: ChatContext) -> None:
+            del context
+            if how == "raises":
+                raise llm.RealtimeError("update_chat_ctx timed out")
+            await asyncio.sleep(3600)
+
+        monkeypatch.setattr(model.sessions[-1], "update_chat_ctx", broken)
+        begun = clock.elapsed
+        done = await memory.erase()
+        assert clock.elapsed - begun < 20
+    await memory.aclose()
+    assert done.clean, done
+    assert await known(world, ANA) == []
+
+
+@pytest.mark.parametrize("room", [False, True])
+async def test_two_memories_of_one_caller_in_one_process_are_both_stopped(
+    clock: VirtualClock, world: World, room: bool
+) -> None:
+    """Decision 0017: without a spool or a cache directory there is no mark; the process itself knows."""
+    main = world.memory(None if room else ANA, "room-1")
+    if room:
+        first = main.for_participant(Person("one", {TAG_ATTRIBUTE: ANA}))
+        second = main.for_participant(Person("two", {TAG_ATTRIBUTE: ANA}))
+    else:
+        first, second = main, world.memory(ANA, "room-2")
+    async with (
+        started(agent_over(first), llm=echo()) as here,
+        started(agent_over(second), llm=echo()) as there,
+    ):
+        first.attach(here)
+        second.attach(there)
+        await say(here, "I moved to zanzibar.")
+        assert (await first.erase()).clean
+        await say(there, "I still love zanzibar.")
+        await asyncio.sleep(2)
+    await asyncio.gather(main.aclose(), second.aclose())
+    assert await known(world, ANA) == []
+
+
+async def test_a_call_that_begins_during_an_erasure_is_kept(clock: VirtualClock, world: World) -> None:
+    """Decision 0017: the next call begins anew, also while the one before is still read back; it is neither deleted
+    nor silenced."""
+    memory = world.memory(ANA, "room-1")
+    async with started(agent_over(memory), llm=echo()) as session:
+        memory.attach(session)
+        await say(session, "I moved to zanzibar.")
+        await written(memory)
+        erasing = asyncio.ensure_future(memory.erase())
+        await asyncio.sleep(1.2)
+        assert not erasing.done()
+        again = world.memory(ANA, "room-2")
+        async with started(agent_over(again), llm=echo()) as next_session:
+            again.attach(next_session)
+            for number in range(4):
+                await say(next_session, f"Here is zanzibar number {number}.")
+                await asyncio.sleep(1)
+            done = await erasing
+            await say(next_session, "Good bye from zanzibar.")
+        await again.aclose()
+    await memory.aclose()
+    assert done.clean, done
+    assert done.later == 1
+    assert again.stats.turns_dropped == 0
+    assert len(await world.transcript(ANA, "room-2")) == 10
+    assert await world.transcript(ANA, "room-1") == []
+
+
+async def test_the_tools_ask_for_nothing_after_an_erasure(clock: VirtualClock, world: World) -> None:
+    """Decision 0017: nothing of this call is recalled any more, by the tools neither."""
+    memory = world.memory(ANA)
+    await memory.erase()
+    asked = len(world.wire.requests)
+    for answer in (
+        await memory.search("zanzibar"),
+        await memory.forget(memory_text="Likes zanzibar tea."),
+        await memory.remember("Likes zanzibar tea."),
+    ):
+        assert "was erased" in answer
+    assert len(world.wire.requests) == asked
+    await memory.aclose()
 
 
 async def test_erase_needs_a_caller(world: World) -> None:

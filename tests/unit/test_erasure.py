@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.support.clock import VirtualClock
 
 from supermemory_livekit.erasure.erasure import Erasure, erase_caller, erase_everywhere
 from supermemory_livekit.erasure.marks import ErasureMarks
-from supermemory_livekit.erasure.write_gate import WriteGate
+from supermemory_livekit.erasure.write_gate import WriteGate, shut_others
 from supermemory_livekit.errors import AccessDenied, CallerErased, RateLimited, ServiceUnavailable
 from supermemory_livekit.mirror.embedding_cache import EmbeddingCache
 from supermemory_livekit.store import Hit, Profile, StoredMemory
@@ -159,7 +160,7 @@ async def test_a_mark_of_the_future_is_not_believed(clock: VirtualClock, tmp_pat
     """Decision 0017: a clock that was set back must not silence a caller for as long."""
     marks = ErasureMarks([tmp_path])
     await asyncio.sleep(3600)
-    marks.set(TAG)
+    marks.set(TAG, time.time())
     assert marks.erased_since(TAG, 0.0)
     clock.jump(-3600)
     assert not marks.erased_since(TAG, 0.0)
@@ -176,3 +177,87 @@ async def test_writes_under_way_are_waited_for(clock: VirtualClock) -> None:
     assert await gate.writes_ended(TAG, 10)
     assert writing.done()
     assert clock.elapsed == pytest.approx(3)  # pyright: ignore[reportUnknownMemberType]
+
+
+async def test_a_mark_that_the_disk_does_not_take_is_told(
+    clock: VirtualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0017: other processes may write the caller back, and the result must not deny it. The other directory
+    gets its mark all the same."""
+    (tmp_path / "cache").write_text("a file where a directory should be")
+    monkeypatch.setenv("SUPERMEMORY_LIVEKIT_CACHE", str(tmp_path / "cache"))
+    spool = tmp_path / "spool"
+    for first, second in ((spool, tmp_path / "cache"), (tmp_path / "cache", spool)):
+        monkeypatch.setenv("SUPERMEMORY_LIVEKIT_CACHE", str(first))
+        done = await erase_everywhere(ScriptedStore(), TAG, spool_dir=second, timeout=5)
+        assert not done.clean
+        assert done.unmarked
+        assert any(problem.startswith("mark: ") for problem in done.problems)
+        assert ErasureMarks([spool]).time(TAG) is not None
+        for mark in files_in(spool):
+            mark.unlink()
+
+
+async def test_the_gates_of_one_process_are_told_without_any_directory(clock: VirtualClock) -> None:
+    """Decision 0017: two memories of one caller, as of a room with two sessions; a later one begins anew."""
+    noticed: list[str] = []
+    own, other = WriteGate(ScriptedStore()), WriteGate(ScriptedStore(), erased=noticed.append)
+    assert not shut_others(TAG, own)
+    await asyncio.sleep(0)
+    assert noticed == [TAG], "at once, so that it drops what it holds"
+    with pytest.raises(CallerErased):
+        await append(other)
+    assert not own.is_shut(TAG), "that is the work of who erases"
+    assert await append(WriteGate(ScriptedStore())) is not None
+
+
+async def test_a_write_of_another_call_of_the_process_makes_the_end_unclear(clock: VirtualClock) -> None:
+    """Decision 0017: nobody waits for it, so the quiet time is the long one."""
+    own, other = WriteGate(ScriptedStore()), WriteGate(ScriptedStore().script("append", Work(after=3)))
+    writing = asyncio.ensure_future(append(other))
+    await asyncio.sleep(1)
+    assert shut_others(TAG, own)
+    await writing
+    assert not shut_others(TAG, own)
+
+
+def said(at: datetime) -> str:
+    return f"[{at.isoformat(timespec='milliseconds').replace('+00:00', 'Z')}] Caller: Likes tea."
+
+
+async def test_a_call_that_begins_while_this_reads_back_is_left_alone(clock: VirtualClock) -> None:
+    """Decision 0017: the next call begins anew. What was said before and is written late goes all the same."""
+    store = await filled()
+    before = datetime.now(timezone.utc)
+    erasing = asyncio.ensure_future(erase_everywhere(store, TAG, spool_dir=None, timeout=30))
+    await asyncio.sleep(1.2)
+    await store.append(
+        TAG, "lk-2", said(datetime.now(timezone.utc)), dreaming="instant", at=before, timeout=5
+    )
+    store.hits[TAG] = [Hit("Likes tea.", 1.0)]
+    store.profiles[TAG] = Profile(dynamic=("Likes tea.",))
+    await append(store, said(before))
+    mixed = said(datetime.now(timezone.utc)) + "\n" + said(before)
+    await store.append(TAG, "lk-3", mixed, dreaming="instant", at=before, timeout=5)
+    done = await erasing
+    assert done.clean, done
+    assert done.later == 1
+    assert [custom_id for _, custom_id in store.documents] == ["lk-2"]
+    assert len(store.called("delete_tag")) == 1
+
+
+async def test_what_nobody_can_attribute_is_still_found_beside_a_later_call(clock: VirtualClock) -> None:
+    """Decision 0017: proof holds for what was before: a memory or a profile that stems from no later call is left."""
+    store = ScriptedStore()
+    at = time.time() - 1
+    await append(store, said(datetime.now(timezone.utc)))
+    store.profiles[TAG] = Profile(static=("secret",))
+    done = await erase_caller(store, TAG, timeout=5, at=at)
+    assert not done.clean
+    assert (done.shown, done.later, done.left_documents) == (("profile",), 1, 0)
+    store.profiles.clear()
+    store.stored[TAG] = [StoredMemory("m9", "secret")]
+    done = await erase_caller(store, TAG, timeout=5, at=at)
+    assert store.called("forget"), "without the document it stems from it may be of anybody"
+    assert not done.clean
+    assert done.left_memories == 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ def turns(*texts: str, first: int = 0) -> list[Turn]:
     return [Turn("caller", text, START, first + number) for number, text in enumerate(texts)]
 
 
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
 def left(directory: Path, scope: Scope, *texts: str) -> Path:
     """The file of a process that died."""
     spool = Spool(directory)
@@ -50,24 +55,24 @@ def test_files_of_dead_processes_go_and_those_of_others_stay(tmp_path: Path) -> 
     held = os.open(mine, os.O_RDONLY)
     others = left(tmp_path, BEN, "words of Ben")
     content = others.read_bytes()
-    assert erase_spooled(tmp_path, ANA.container_tag) == (3, 0)
+    assert erase_spooled(tmp_path, ANA.container_tag, now()) == (3, 0)
     assert not mine.exists()
     assert not other_call.exists()
     assert os.read(held, 100) == b"", "who had the file open sees nothing either"
     os.close(held)
     assert others.read_bytes() == content
-    assert erase_spooled(tmp_path, ANA.container_tag) == (0, 0)
+    assert erase_spooled(tmp_path, ANA.container_tag, now()) == (0, 0)
 
 
 def test_the_file_of_a_live_process_is_counted_and_left_to_it(tmp_path: Path) -> None:
     """Decision 0017: a live process sees the mark; its file is its own."""
     live = Spool(tmp_path)
     live.turns(turns("secret"), ANA)
-    assert erase_spooled(tmp_path, ANA.container_tag) == (0, 1)
+    assert erase_spooled(tmp_path, ANA.container_tag, now()) == (0, 1)
     (path,) = SpoolDirectory(tmp_path).files()
     live.erase(ANA.container_tag)
     assert not path.exists()
-    assert erase_spooled(tmp_path, ANA.container_tag) == (0, 0)
+    assert erase_spooled(tmp_path, ANA.container_tag, now()) == (0, 0)
     live.turns(turns("words of Ben"), BEN)
     live.close()
     assert len(SpoolDirectory(tmp_path).files()) == 1
@@ -84,7 +89,7 @@ def test_a_file_of_several_callers_keeps_the_others(tmp_path: Path) -> None:
         ]
     )
     path.write_bytes(data)
-    assert erase_spooled(tmp_path, ANA.container_tag) == (1, 0)
+    assert erase_spooled(tmp_path, ANA.container_tag, now()) == (1, 0)
     kept = path.read_bytes()
     assert b"secret" not in kept
     assert ANA.container_tag.encode() not in kept
@@ -94,34 +99,72 @@ def test_a_file_of_several_callers_keeps_the_others(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_nobody_delivers_what_was_said_before_the_mark(tmp_path: Path) -> None:
-    """Issue: a process that died before it saw the mark does not have its caller written back by the next one."""
-    path = left(tmp_path, ANA, "secret")
-    spoken = Spool(tmp_path)
-    after = START + timedelta(days=36_500)
-    spoken.turns([Turn("caller", "said in a later call", after)], ANA)
-    (later,) = set(SpoolDirectory(tmp_path).files()) - {path}
-    spoken.close()
-    ErasureMarks([tmp_path]).set(ANA.container_tag)
+def texts_in(path: Path) -> list[str]:
+    """What the next process finds to deliver."""
     taken = take_over(path)
     assert taken is not None
     file, found = taken
-    assert found.pieces == []
     file.close()
+    return [turn.text for turn in found.pieces]
+
+
+def test_nobody_delivers_what_a_call_left_that_had_begun_before_the_mark(tmp_path: Path) -> None:
+    """Issue: a process that died before it saw the mark does not have its caller written back by the next one, also not
+    what was said after the erasure: the live call would have dropped it."""
+    spool = Spool(tmp_path)
+    spool.turns(turns("secret"), ANA)
+    ErasureMarks([tmp_path]).set(ANA.container_tag, time.time())
+    after = START + timedelta(days=36_500)
+    spool.turns([Turn("caller", "said after the erasure", after, 1)], ANA)
+    (path,) = SpoolDirectory(tmp_path).files()
+    spool.close()
+    assert texts_in(path) == []
     assert not path.exists()
-    taken = take_over(later)
-    assert taken is not None
-    assert [turn.text for turn in taken[1].pieces] == ["said in a later call"]
-    taken[0].close()
+
+
+def test_a_call_that_begins_after_the_mark_is_delivered(tmp_path: Path) -> None:
+    """Decision 0017: the next call begins anew, also when it begins while the erasure is still at work."""
+    ErasureMarks([tmp_path]).set(ANA.container_tag, time.time())
+    erased_at = now()
+    while now() - erased_at < timedelta(milliseconds=2):  # the file tells milliseconds
+        pass
+    path = left(tmp_path, ANA, "said in a later call")
+    assert erase_spooled(tmp_path, ANA.container_tag, erased_at) == (0, 0)
+    assert texts_in(path) == ["said in a later call"]
+    assert erase_spooled(tmp_path, ANA.container_tag, now()) == (1, 0)
+
+
+def test_a_file_that_does_not_tell_when_its_call_began_is_judged_by_its_turns(tmp_path: Path) -> None:
+    """Decision 0017: files of earlier versions have no such time."""
+    path = left(tmp_path, ANA, "unused")
+    after = START + timedelta(days=36_500)
+    records = [turns("secret")[0], Turn("caller", "said in a later call", after, 1)]
+    path.write_bytes(
+        b"".join(
+            [header_record(), document_record(0, ANA), *(turn_record(turn, 0) for turn in records)],
+        )
+    )
+    ErasureMarks([tmp_path]).set(ANA.container_tag, time.time())
+    assert texts_in(path) == ["said in a later call"]
+
+
+def test_a_mark_beside_the_cache_holds_for_every_spool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0017: who erases need not know the spool directories of this machine's workers."""
+    monkeypatch.setenv("SUPERMEMORY_LIVEKIT_CACHE", str(tmp_path / "cache"))
+    path = left(tmp_path / "spool", ANA, "secret")
+    ErasureMarks.of_machine(None).set(ANA.container_tag, time.time())
+    assert texts_in(path) == []
 
 
 def test_old_marks_are_swept_up(tmp_path: Path) -> None:
     """Decision 0017: a mark outlives every spool file it can concern, and no longer."""
     marks = ErasureMarks([tmp_path])
-    marks.set("ana")
+    marks.set("ana", time.time())
     (old,) = tmp_path.iterdir()
     os.utime(old, (0, 0))
-    marks.set("ben")
+    marks.set("ben", time.time())
     assert not old.exists()
     assert marks.time("ana") is None
     assert marks.time("ben") is not None

@@ -9,13 +9,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from supermemory_livekit.sdk.store import SDKStore
+from supermemory_livekit.erasure.marks import ErasureMarks
+from supermemory_livekit.erasure.write_gate import WriteGate
 from supermemory_livekit.spool.recovery import Recovered, recover
+from supermemory_livekit.store import MemoryStore
 
 from .caller import WRONG_SETUP, check_spool_dir, open_store
 from .text import counted
 
-__all__ = ["main", "run_flush"]
+__all__ = ["deliver", "main", "run_flush"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,7 +49,7 @@ def run_flush(directory: Path, *, base_url: str | None) -> int:
     store = open_store(base_url)
     if store is None:
         return WRONG_SETUP
-    result = asyncio.run(_flush(store, directory.expanduser()))
+    result = asyncio.run(deliver(store, directory.expanduser()))
     print(f"Delivered:         {counted(result.delivered, 'turn')}")
     print(f"Not delivered:     {counted(result.left, 'turn')}")
     print(f"Refused for good:  {counted(result.refused, 'turn')}")
@@ -59,8 +61,10 @@ def run_flush(directory: Path, *, base_url: str | None) -> int:
     return 1 if result.left or result.refused or result.unscoped or result.foreign else 0
 
 
-async def _flush(store: SDKStore, directory: Path) -> Recovered:
+async def deliver(store: MemoryStore, directory: Path) -> Recovered:
+    """Deliver to this store, and close it."""
     try:
-        return await recover(store, directory)
+        # A caller may be erased while an outage makes this wait.
+        return await recover(WriteGate(store, marks=ErasureMarks.of_machine(directory)), directory)
     finally:
         await store.aclose()

@@ -40,15 +40,14 @@ class ErasureMarks:
         found = [spool_dir, cache.path.parent if cache is not None else None]
         return cls([directory for directory in found if directory is not None])
 
-    def set(self, tag: str) -> None:
-        """The caller is erased now. Raises `OSError` when the disk does not take it."""
-        for directory in self._directories:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = directory / _name(tag)
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
-            now = time.time()
-            os.utime(path, (now, now))
-            _sweep(directory)
+    def set(self, tag: str, at: float) -> None:
+        """The caller was erased at this moment, in seconds since 1970.
+
+        Raises `OSError` when a disk does not take it. The mark is then in those directories that took it.
+        """
+        failures = [_set(directory, tag, at) for directory in self._directories]
+        if failure := next(filter(None, failures), None):
+            raise failure
 
     def time(self, tag: str) -> float | None:
         """When the caller was erased last, in seconds since 1970; None when nothing is known of it."""
@@ -67,6 +66,19 @@ class ErasureMarks:
 
 def _name(tag: str) -> str:
     return hashlib.sha256(f"erased\0{tag}".encode()).hexdigest()[:32] + _SUFFIX
+
+
+def _set(directory: Path, tag: str, at: float) -> OSError | None:
+    """What the disk did not take, so that the other directories get their marks all the same."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = directory / _name(tag)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+        os.utime(path, (at, at))
+        _sweep(directory)
+    except OSError as error:
+        return error
+    return None
 
 
 def _sweep(directory: Path) -> None:

@@ -1,15 +1,18 @@
 """The one door through which a call writes to the service: it is shut for a caller who was erased.
 
 All parts of a call speak to the service through one `WriteGate`, so that nothing which was on its way, in whichever
-part, arrives after an erasure. The gate of this call is shut by `shut`; those of other calls, in this process or
-another, see the mark that the erasure left on this machine, or that their document has vanished together with
-everything else of the caller.
+part, arrives after an erasure. The gate of this call is shut by `shut`; those of other calls in this process are told
+by `shut_others`; those of other processes see the mark that the erasure left on this machine, or that their document
+has vanished together with everything else of the caller.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -31,7 +34,7 @@ from supermemory_livekit.store import (
 
 from .marks import ErasureMarks
 
-__all__ = ["WriteGate"]
+__all__ = ["WriteGate", "shut_others"]
 
 T = TypeVar("T")
 
@@ -60,6 +63,9 @@ class WriteGate(MemoryStore):
         self._erased = erased
         self._since = time.time()
         self._shut: set[str] = set()
+        self._told: set[str] = set()
+        """Tags that another call of this process erased."""
+        self._loop = _running_loop()
         self._writing: dict[str, int] = defaultdict(int)
         self._made: dict[tuple[str, str], str | datetime] = {}
         """By tag and custom id, what tells a document that was written from another made in its place: the service's
@@ -69,16 +75,32 @@ class WriteGate(MemoryStore):
         self._ended = asyncio.Event()
         self._deletions: set[asyncio.Future[Any]] = set()
         """Of documents that are taken back."""
+        with _LOCK:
+            _GATES.add(self)
 
     def is_shut(self, tag: str) -> bool:
         """Whether nothing of this caller is stored any more."""
-        if tag not in self._shut and self._marks is not None and self._marks.erased_since(tag, self._since):
+        if tag not in self._shut and (tag in self._told or self._is_marked(tag)):
             self._notice(tag)
         return tag in self._shut
 
     def shut(self, tag: str) -> None:
         """Let nothing of this caller through from now on."""
         self._shut.add(tag)
+
+    def tell(self, tag: str) -> bool:
+        """The caller was erased by another call of this process; may be called in any thread.
+
+        Returns whether it is unknown how a write of this caller ends, or ended.
+        """
+        self._told.add(tag)
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # that call is over, and its loop closed
+                self._loop.call_soon_threadsafe(self.is_shut, tag)
+        return bool(self._writing.get(tag)) or tag in self._unclear
+
+    def _is_marked(self, tag: str) -> bool:
+        return self._marks is not None and self._marks.erased_since(tag, self._since)
 
     async def writes_ended(self, tag: str, timeout: float) -> bool:
         """Wait until no write of this caller is under way, at most so many seconds.
@@ -119,6 +141,7 @@ class WriteGate(MemoryStore):
         )
 
     async def _write(self, what: str, tag: str, write: Callable[[], Awaitable[T]]) -> T:
+        self._loop = asyncio.get_running_loop()
         if self.is_shut(tag):
             raise CallerErased(f"{what}: the caller was erased")
         self._writing[tag] += 1
@@ -236,6 +259,32 @@ class WriteGate(MemoryStore):
         if self._deletions:
             await asyncio.wait(self._deletions, timeout=_LOOK)
         await self._store.aclose()
+
+
+_GATES: weakref.WeakSet[WriteGate] = weakref.WeakSet()
+"""Those of this process that are in use."""
+
+_LOCK = threading.Lock()
+"""Jobs may run in threads of one process."""
+
+
+def shut_others(tag: str, own: WriteGate) -> bool:
+    """Tell the gates of all other calls of this process that the caller is erased; calls that begin later are free.
+
+    Returns whether it is unknown of a write of theirs how it ends, or ended.
+    """
+    with _LOCK:
+        others = [gate for gate in _GATES if gate is not own]
+    # All are told, whatever the first answers.
+    unclear = [gate.tell(tag) for gate in others]
+    return any(unclear)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _comes_from(memory: StoredMemory, receipt: str, made: str | datetime) -> bool:

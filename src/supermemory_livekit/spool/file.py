@@ -23,6 +23,7 @@ from .records import (
     Key,
     Left,
     ack_record,
+    began_after,
     document_record,
     header_record,
     keys_of,
@@ -69,12 +70,15 @@ class SpoolFile:
         """When the dead process changed the file last. Attempts to deliver it do not make it younger."""
 
     @classmethod
-    def create(cls, directory: SpoolDirectory, scope: Scope | None) -> SpoolFile:
-        """A new file for what is said in this document, or by a caller who is not known yet."""
+    def create(
+        cls, directory: SpoolDirectory, scope: Scope | None, began: datetime | None = None
+    ) -> SpoolFile:
+        """A new file for what is said in this document, or by a caller who is not known yet. `began`: the beginning
+        of the call."""
         directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.admit(0, new_file=True)
         path = directory.new_name(scope)
-        head = header_record() + (document_record(0, scope) if scope else b"")
+        head = header_record(began) + (document_record(0, scope) if scope else b"")
         file = cls(path, _written(path, head), len(head))
         file._head, file._numbered = head, scope is not None
         return file
@@ -236,8 +240,8 @@ def take_over(path: Path) -> tuple[SpoolFile, Left] | None:
             os.close(fd)
 
 
-def erase_from(path: Path, tag: str) -> tuple[int, bool]:
-    """Take what belongs to a container tag out of a file of a dead process.
+def erase_from(path: Path, tag: str, erased_at: datetime) -> tuple[int, bool]:
+    """Take what belongs to a container tag out of a file of a dead process, unless its call began after `erased_at`.
 
     Returns how many turns it held of it, and whether they are gone: not from the file of a live process.
     Raises `OSError` when the disk fails.
@@ -250,7 +254,7 @@ def erase_from(path: Path, tag: str) -> tuple[int, bool]:
         locked = try_lock(fd)
         data = os.pread(fd, about.st_size, 0)
         rest, turns = without_tag(data, tag)
-        if rest == data:
+        if rest == data or began_after(data, erased_at):
             return 0, True
         if not locked:
             return turns, turns == 0
@@ -265,12 +269,13 @@ def erase_from(path: Path, tag: str) -> tuple[int, bool]:
 
 
 def _without_erased(left: Left, directory: Path) -> Left:
-    """What is left to deliver: nothing that was said before its caller was erased."""
-    marks = ErasureMarks([directory])
+    """What is left to deliver: nothing of a call during which, or after which, its caller was erased."""
+    # Who erased the caller may not have known of this directory.
+    marks = ErasureMarks.of_machine(directory)
     for scope in left.scopes:
         erased_at = marks.time(scope.container_tag)
         if erased_at is not None:
-            left.drop(scope, datetime.fromtimestamp(erased_at, timezone.utc))
+            left.drop_erased(scope, datetime.fromtimestamp(erased_at, timezone.utc))
     return left
 
 

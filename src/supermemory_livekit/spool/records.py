@@ -19,6 +19,7 @@ __all__ = [
     "Key",
     "Left",
     "ack_record",
+    "began_after",
     "document_record",
     "header_record",
     "keys_of",
@@ -57,6 +58,8 @@ class Left:
     """Turns whose caller was never bound."""
     damaged: int = 0
     """Records that cannot be read."""
+    began: datetime | None = None
+    """When the call began; None in files that do not say."""
     known: bool = True
     """False for a file of another format or version: it is not ours to judge."""
 
@@ -70,10 +73,20 @@ class Left:
         sent = [line.turn for lines in self.sent.values() for line in lines]
         return [*sent, *(turn for turns in self.waiting.values() for turn in turns)]
 
-    def drop(self, scope: Scope, until: datetime) -> None:
-        """Take out what was said in this document until then."""
-        self.waiting[scope] = [turn for turn in self.waiting.get(scope, []) if turn.at > until]
-        self.sent[scope] = [line for line in self.sent.get(scope, []) if line.turn.at > until]
+    def drop_erased(self, scope: Scope, erased_at: datetime) -> None:
+        """The caller of this document was erased then: take out all of a call that had begun, as a live one does.
+
+        Where the file does not tell when that was, take out what was said until then.
+        """
+        if self.began is not None and self.began > erased_at:
+            return
+        over = self.began is not None
+        self.waiting[scope] = [
+            turn for turn in self.waiting.get(scope, []) if not over and turn.at > erased_at
+        ]
+        self.sent[scope] = [
+            line for line in self.sent.get(scope, []) if not over and line.turn.at > erased_at
+        ]
         self.waiting = {scope: turns for scope, turns in self.waiting.items() if turns}
         self.sent = {scope: lines for scope, lines in self.sent.items() if lines}
 
@@ -88,8 +101,10 @@ def keys_of(pieces: Sequence[Turn]) -> list[Key]:
     return [(piece.order, piece.part) for piece in pieces]
 
 
-def header_record() -> bytes:
-    return _encoded({"format": _FORMAT, "version": _VERSION})
+def header_record(began: datetime | None = None) -> bytes:
+    """The first record of a file. `began`: the beginning of the call."""
+    header: dict[str, Any] = {"format": _FORMAT, "version": _VERSION}
+    return _encoded(header if began is None else {**header, "began": _to_ms(began)})
 
 
 def document_record(number: int, scope: Scope) -> bytes:
@@ -180,7 +195,23 @@ def read_records(data: bytes) -> Left:
     reader = _Reader()
     for line in filter(None, lines):
         reader.read(line)
-    return reader.left()
+    left = reader.left()
+    left.began = _began(header)
+    return left
+
+
+def began_after(data: bytes, moment: datetime) -> bool:
+    """Whether the call that left a file with these contents is known to have begun after `moment`."""
+    header = _decoded(data.split(b"\n", 1)[0])
+    began = _began(header) if header is not None else None
+    return began is not None and began > moment
+
+
+def _began(header: dict[str, Any]) -> datetime | None:
+    try:
+        return _from_ms(header["began"])
+    except (KeyError, TypeError, OverflowError):
+        return None
 
 
 class _Reader:

@@ -23,10 +23,11 @@ from supermemory_livekit.capture.writer import (
     hinted_pause,
     needs_a_person,
 )
+from supermemory_livekit.errors import CallerErased
 from supermemory_livekit.scope import Scope
 from supermemory_livekit.store import Dreaming, MemoryStore
 from supermemory_livekit.telemetry import Stats, logger
-from supermemory_livekit.transcript import Turn
+from supermemory_livekit.transcript import Turn, whole_turns
 
 from .directory import SpoolDirectory, document_key, key_of
 from .document_lock import DocumentLock
@@ -106,8 +107,18 @@ class _LeftFile:
 
     async def attempt(self) -> Exception | None:
         """Deliver until something fails. Returns the first failure."""
-        failures = [await writer.attempt() for writer in self.writers]
+        failures = [await self._attempt(writer) for writer in self.writers]
         return next((error for error in failures if error is not None), None)
+
+    async def _attempt(self, writer: DocumentWriter) -> Exception | None:
+        error = await writer.attempt()
+        if not isinstance(error, CallerErased):
+            return error
+        # Erased since the file was read: nobody delivers it any more.
+        dropped = writer.drop_all()
+        self.turns -= whole_turns(dropped)
+        self._spool.dropped(writer.scope, dropped)
+        return None
 
     def give_up_refused(self) -> None:
         for writer in self.writers:
@@ -260,6 +271,8 @@ async def recover(
     write_timeout: float = WRITE_TIMEOUT,
 ) -> Recovered:
     """Deliver the files of dead processes; files of live ones are left alone.
+
+    `store` is a `WriteGate`, or stands behind one: of a caller who is erased meanwhile nothing more is delivered.
 
     Documents are delivered beside one another, and within one the files with the oldest words come first. A document
     that a live call writes to is waited for.

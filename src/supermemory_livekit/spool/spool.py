@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from supermemory_livekit.scope import Scope
@@ -32,6 +33,7 @@ class Spool:
     def __init__(self, directory: str | Path | SpoolDirectory, stats: Stats | None = None) -> None:
         self.directory = directory if isinstance(directory, SpoolDirectory) else SpoolDirectory(directory)
         self._stats = stats or Stats()
+        self._began = datetime.now(timezone.utc)
         self._files: dict[_Document | None, SpoolFile] = {}
         self._said = False
         self._closed = False
@@ -106,7 +108,7 @@ class Spool:
         if document not in self._files:
             if self._closed:
                 raise OSError("closed")
-            self._files[document] = SpoolFile.create(self.directory, scope)
+            self._files[document] = SpoolFile.create(self.directory, scope, self._began)
         return self._files[document]
 
     def _guarded(self, work: Callable[[], object]) -> bool:
@@ -123,16 +125,18 @@ class Spool:
         return True
 
 
-def erase_spooled(directory: Path, tag: str) -> tuple[int, int]:
+def erase_spooled(directory: Path, tag: str, erased_at: datetime) -> tuple[int, int]:
     """Delete what dead processes left of a caller, for good. Reads every file: not for the event loop.
 
+    Files of calls that began after `erased_at` stay as they are.
+
     Returns how many turns that were, and how many are left in the files of live processes, which drop them once they
-    see the mark, see `erasure_marks`. Raises `OSError` when the disk fails.
+    see the mark, see `erasure.marks`. Raises `OSError` when the disk fails.
     """
     erased = left = 0
     for path in SpoolDirectory(directory).files():
         with contextlib.suppress(FileNotFoundError):  # delivered and deleted meanwhile
-            turns, gone = erase_from(path, tag)
+            turns, gone = erase_from(path, tag, erased_at)
             erased, left = (erased + turns, left) if gone else (erased, left + turns)
     return erased, left
 
