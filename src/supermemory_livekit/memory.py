@@ -26,7 +26,7 @@ from .observability.observer import Observer
 from .observability.spans import Operation
 from .params import InputParams
 from .recall.recall import Recall, Recollection
-from .recall.render import insert, render_block, strip, strip_fenced
+from .recall.render import blank_calls, insert, render_block, strip, strip_fenced
 from .scope import (
     Participant,
     Scope,
@@ -352,10 +352,12 @@ class SupermemoryLiveKit(EventSource):
         """Recall for the last user message and put what was found right before it. For use in `llm_node`.
 
         Works on the copy of the context that LiveKit hands to `llm_node`: memory inserted earlier is taken out first,
-        one new system message is put in, and no other item is touched. Waits at most `recall_timeout` seconds.
+        one new system message is put in, and no other item is touched, but for calls of the memory tools that were
+        answered for another caller: their words and answers are blanked. Waits at most `recall_timeout` seconds.
         """
         strip(chat_ctx)
         try:
+            self._hide_from_others(chat_ctx)
             message = _last_user_message(chat_ctx)
             self._wiring.recall_asked(message.id if message is not None else None)
             if message is not None:
@@ -363,8 +365,9 @@ class SupermemoryLiveKit(EventSource):
             if not self._ready("recall"):
                 return
             block = await self._recalled_block(message, chat_ctx)
-            # An attempt may have enriched the same context while this one waited.
+            # An attempt may have enriched the same context while this one waited, or the caller have changed.
             strip(chat_ctx)
+            self._hide_from_others(chat_ctx)
             if block is not None:
                 insert(chat_ctx, block)
         except Exception as error:  # noqa: BLE001 - an exception here would cost the caller the reply
@@ -396,6 +399,7 @@ class SupermemoryLiveKit(EventSource):
                 "enrich in llm_node, which keeps preemptive generation",
             )
             strip(turn_ctx)
+            self._hide_from_others(turn_ctx)
             if block is not None:
                 insert(turn_ctx, block)
         except Exception as error:  # noqa: BLE001 - an exception in this hook would drop the caller's turn
@@ -419,6 +423,11 @@ class SupermemoryLiveKit(EventSource):
         if not self._still_for(tag):
             return None
         return self._block(replace(found, hits=_not_in(context, found.hits)), query)
+
+    def _hide_from_others(self, chat_ctx: llm.ChatContext) -> None:
+        """Blank what the tools were asked and found for somebody else than who is on the line now."""
+        theirs = self._binding.tags_of_person if self._binding.bound_caller_speaks() else frozenset[str]()
+        blank_calls(chat_ctx, self._tools.calls_for_others(theirs))
 
     def _still_for(self, tag: str | None) -> bool:
         """Whether what was asked for under this tag may still be asked for and shown."""

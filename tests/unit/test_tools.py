@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -24,6 +25,7 @@ from supermemory_livekit.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from supermemory_livekit.observability.spans import Operation
 from supermemory_livekit.params import InputParams
 from supermemory_livekit.session.tools import MemoryTools
 from supermemory_livekit.store import Hit
@@ -32,28 +34,51 @@ from supermemory_livekit.testing import Answer, Fail, Hang, ScriptedStore, Work
 TAG, OTHER = "caller-7", "caller-8"
 NOW = datetime(2026, 11, 29, 12, tzinfo=timezone.utc)
 NO_SUCH = Fail(NotFound("forget answered 404", status=404))
+FORGOTTEN = (
+    "Forgotten. What the caller said in this turn is kept out of the memory; if it held anything else that is to be"
+    " kept, save that with remember."
+)
 GONE_OR_BUSY = Fail(Conflict("forget answered 409", status=409))
 
 
 class Call:
     """One call: the store, who is bound, and how often the memory was told to look again."""
 
-    def __init__(self, store: ScriptedStore | None = None, *, limit: int = 10) -> None:
+    def __init__(
+        self,
+        store: ScriptedStore | None = None,
+        *,
+        limit: int = 10,
+        redact: Callable[[str], Awaitable[str | None]] | None = None,
+    ) -> None:
         self.store = store or ScriptedStore()
         self.tag: str | None = TAG
         self.changes = 0
         self.refused: str | None = None
+        self.off_the_record = False
+        self.kept_out = 0
         self.tools = MemoryTools(
             self.store,
             tag=lambda: self.tag,
             params=InputParams(search_limit=limit),
             changed=self._changed,
-            refusal=lambda operation: self.refused,
+            refusal=self._refusal,
+            redact=redact,
+            kept_out=self._keep_out,
             now=lambda: NOW,
         )
 
     def _changed(self) -> None:
         self.changes += 1
+
+    def _refusal(self, operation: Operation) -> str | None:
+        if self.off_the_record and operation != "delete_memory":
+            return "this is off the record"
+        return self.refused
+
+    def _keep_out(self) -> bool:
+        self.kept_out += 1
+        return True
 
     async def rebound_during(self, answer: asyncio.Future[str]) -> str:
         """The answer of a tool whose caller is exchanged for another one while it waits."""
@@ -233,8 +258,8 @@ async def test_a_fact_is_forgotten_by_its_id() -> None:
     """Specification: forget one fact by id from search_memories. The id may come as it was shown."""
     call = Call()
     call.store.hits[TAG] = [memory("Likes tea", identifier="m1"), memory("Likes coffee", identifier="m2")]
-    assert await call.tools.forget(memory_id=" id=m1 ") == "Forgotten."
-    assert await call.tools.forget(memory_id="m2", memory_text="") == "Forgotten."
+    assert await call.tools.forget(memory_id=" id=m1 ") == FORGOTTEN
+    assert await call.tools.forget(memory_id="m2", memory_text="") == FORGOTTEN
     assert call.store.hits[TAG] == []
     assert call.changes == 2
 
@@ -243,7 +268,7 @@ async def test_a_fact_is_forgotten_by_its_exact_text() -> None:
     """Specification: forget one fact by exact text."""
     call = Call()
     call.store.hits[TAG] = [memory("Likes tea")]
-    assert await call.tools.forget(memory_text="Likes tea") == "Forgotten."
+    assert await call.tools.forget(memory_text="Likes tea") == FORGOTTEN
     assert call.store.hits[TAG] == []
 
 
@@ -254,7 +279,7 @@ async def test_a_fact_that_reads_the_same_is_the_same(text: str) -> None:
     """Case R6 in kind: case, blanks and the date that we show are no other fact."""
     call = Call()
     call.store.hits[TAG] = [memory("Likes tea"), memory("Likes green tea", 0.9, "m2")]
-    assert await call.tools.forget(memory_text=text) == "Forgotten."
+    assert await call.tools.forget(memory_text=text) == FORGOTTEN
     assert [hit.text for hit in call.store.hits[TAG]] == ["Likes green tea"]
 
 
@@ -292,7 +317,7 @@ async def test_a_wrong_id_does_not_keep_the_exact_text_from_being_forgotten() ->
     """Models fill in both arguments; the text is exact, so it is safe."""
     call = Call()
     call.store.hits[TAG] = [memory("Likes tea", identifier="m1")]
-    assert await call.tools.forget(memory_id="tea-memory", memory_text="Likes tea") == "Forgotten."
+    assert await call.tools.forget(memory_id="tea-memory", memory_text="Likes tea") == FORGOTTEN
 
 
 async def test_each_answer_of_the_service_is_told_in_its_own_words() -> None:
@@ -300,7 +325,7 @@ async def test_each_answer_of_the_service_is_told_in_its_own_words() -> None:
     unclear = ServiceUnavailable("forget got an answer that cannot be read", uncertain=True)
     for arguments in ({"memory_id": "m1"}, {"memory_text": "Likes tea"}):
         call = Call()
-        call.store.script("forget", Fail(unclear), Answer(False), NO_SUCH, GONE_OR_BUSY)
+        call.store.script("forget", Answer(False), NO_SUCH, Fail(unclear), GONE_OR_BUSY)
         told = [await call.tools.forget(**arguments) for _ in range(4)]
         assert len(set(told)) == 4
         assert not any(text.startswith("Forgotten") for text in told)
@@ -332,7 +357,7 @@ async def test_a_fact_saved_moments_ago_is_taken_back_while_it_is_processed(cloc
         call = Call()
         await call.tools.remember("Likes tea")
         call.store.always("forget", busy)
-        assert await call.tools.forget(memory_text="likes tea") == "Forgotten."
+        assert await call.tools.forget(memory_text="likes tea") == FORGOTTEN
         assert call.store.remembered(TAG) == []
         assert call.changes == 2
     assert clock.elapsed < 1
@@ -344,7 +369,7 @@ async def test_a_fact_that_became_a_memory_loses_its_document_too() -> None:
     await call.tools.remember("Likes tea")
     document = Fail(NotFound("unremember answered 404", status=404))  # the model keeps no document apart
     call.store.script("unremember", document)
-    assert await call.tools.forget(memory_text="Likes tea") == "Forgotten."
+    assert await call.tools.forget(memory_text="Likes tea") == FORGOTTEN
     assert len(call.store.called("unremember")) == 1
     call.store.verify()
 
@@ -355,7 +380,7 @@ async def test_a_fact_that_cannot_be_taken_back_yet_is_tried_a_few_times(clock: 
     await call.tools.remember("Likes tea")
     call.store.script("forget", NO_SUCH, GONE_OR_BUSY, Work())
     call.store.script("unremember", *[Fail(Conflict("unremember answered 409", status=409))] * 2, Work())
-    assert await call.tools.forget(memory_text="Likes tea") == "Forgotten."
+    assert await call.tools.forget(memory_text="Likes tea") == FORGOTTEN
     assert clock.elapsed == pytest.approx(2.0)
 
     await call.tools.remember("Likes coffee")
@@ -514,6 +539,136 @@ async def test_an_outage_is_logged_once_and_so_is_its_end(caplog: pytest.LogCapt
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
+# -- what was said to have something forgotten
+
+
+@pytest.mark.parametrize("arguments", [{"memory_id": "m1"}, {"memory_text": "Likes tea"}])
+@pytest.mark.parametrize(
+    ("ending", "kept_out"),
+    [
+        (Answer(True), True),
+        (GONE_OR_BUSY, True),
+        (Fail(ServiceTimeout("no answer", uncertain=True)), True),
+        (Fail(ServiceUnavailable("answered 500", status=500, uncertain=True)), True),
+        (Fail(RuntimeError("a fault of the store")), True),
+        (Answer(False), False),
+        (NO_SUCH, False),
+        (Fail(ServiceUnavailable("no connection")), False),
+        (Fail(AccessDenied("answered 401", status=401)), False),
+    ],
+    ids=str,
+)
+async def test_the_turn_is_kept_out_whenever_the_fact_may_be_gone(
+    ending: Any, kept_out: bool, arguments: dict[str, str]
+) -> None:
+    """Decision 19: what is said to have a fact forgotten must not bring it back, also after an unclear end."""
+    call = Call()
+    call.store.script("forget", ending)
+    told = await call.tools.forget(**arguments)
+    assert (call.kept_out, "kept out of the memory" in told) == (int(kept_out), kept_out)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_the_turn_is_kept_out_when_the_service_never_answers() -> None:
+    """Decision 19: a store that keeps no deadline may have forgotten the fact."""
+    call = Call()
+    call.store.script("forget", Hang(deaf=True))
+    told = await call.tools.forget(memory_id="m1")
+    assert told.startswith("NOT forgotten, as far as is known")
+    assert call.kept_out == 1
+
+
+@pytest.mark.usefixtures("clock")
+async def test_the_turn_is_kept_out_when_the_tool_is_cancelled() -> None:
+    """Decision 19: the caller hangs up while the request is under way."""
+    call = Call()
+    call.store.script("forget", Hang())
+    forgetting = asyncio.ensure_future(call.tools.forget(memory_id="m1"))
+    await asyncio.sleep(1)
+    forgetting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await forgetting
+    assert call.kept_out == 1
+
+
+@pytest.mark.parametrize("first", [Answer(True), Fail(ServiceTimeout("no answer", uncertain=True))], ids=str)
+@pytest.mark.parametrize("arguments", [{"memory_id": "m1"}, {"memory_text": "Likes tea"}])
+async def test_a_fact_that_is_not_found_at_the_second_try_is_gone(
+    arguments: dict[str, str], first: Any
+) -> None:
+    """Decision 19: the first one may have forgotten it, whatever it was answered."""
+    call = Call()
+    call.store.script("forget", first, NO_SUCH)
+    await call.tools.forget(**arguments)
+    told = await call.tools.forget(**arguments)
+    assert told.startswith("Nothing was deleted now: this memory is not there any more")
+    assert call.kept_out == 2
+
+
+async def test_a_fact_that_was_shown_and_is_not_found_any_more_is_gone() -> None:
+    """Decision 19: it was there in this call; under its id and under its text."""
+    call = Call()
+    call.store.hits[TAG] = [memory("Likes tea", identifier="m1")]
+    await call.tools.search("tea")
+    call.store.hits[TAG] = []
+    await call.tools.forget(memory_id="m1")
+    await call.tools.forget(memory_text="likes tea.")
+    assert call.kept_out == 2
+    await call.tools.forget(memory_text="Likes coffee")
+    assert call.kept_out == 2
+
+
+async def test_what_was_forgotten_for_one_caller_says_nothing_of_the_next() -> None:
+    """Decision 19: whose memory; a turn is not dropped without need."""
+    call = Call()
+    call.store.script("forget", Answer(True), NO_SUCH)
+    await call.tools.forget(memory_text="Likes tea")
+    call.tag = OTHER
+    assert (await call.tools.forget(memory_text="Likes tea")).startswith("NOT forgotten")
+    assert call.kept_out == 1
+
+
+async def test_off_the_record_a_fact_is_forgotten_by_its_id_alone() -> None:
+    """Decision 19: words that are said off the record are looked for nowhere, also not to have a fact forgotten."""
+    call = Call()
+    call.store.hits[TAG] = [memory("Likes tea", identifier="m1")]
+    call.off_the_record = True
+    for arguments in ({"memory_text": "my hidden pigeons"}, {"memory_id": "my hidden pigeons"}):
+        told = await call.tools.forget(**arguments)
+        assert told.startswith("NOT forgotten: this is off the record")
+        assert "id of a memory" in told
+    assert call.store.calls == []
+    assert await call.tools.forget(memory_id="m1", memory_text="my hidden pigeons") == FORGOTTEN
+    assert "pigeons" not in str([asked.arguments for asked in call.store.calls])
+
+
+async def hides_digits(text: str) -> str | None:
+    return re.sub(r"\d{4,}", "#", text)
+
+
+async def test_an_id_that_the_model_made_of_what_was_said_is_not_sent() -> None:
+    """Decision 19: redaction applies to all that leaves; an id that the service gave is none of the caller's words."""
+    call = Call(redact=hides_digits)
+    told = await call.tools.forget(memory_id="4111222233334444")
+    assert told.startswith("NOT forgotten: it holds what this agent may not pass on")
+    assert call.store.calls == []
+    call.store.hits[TAG] = [memory("Likes tea", identifier="mem-12345")]
+    await call.tools.search("tea")
+    assert await call.tools.forget(memory_id="mem-12345") == FORGOTTEN
+
+
+@pytest.mark.parametrize("spoken", ["411\x07122\x07223", "411\x00122", "411\x7f122"])
+async def test_no_control_character_hides_words_from_the_redactor(spoken: str) -> None:
+    """Decision 19: the redactor sees what is sent in the end."""
+    call = Call(redact=hides_digits)
+    await call.tools.search(f"card {spoken}")
+    await call.tools.remember(f"Has the card {spoken}")
+    await call.tools.forget(memory_text=f"card {spoken}")
+    sent = [str(asked.arguments.get("query", asked.arguments.get("text"))) for asked in call.store.calls]
+    assert len(sent) >= 3
+    assert [words for words in sent if re.search(r"\d{3,}", words)] == []
+
+
 def functions(call: Call) -> list[llm.FunctionTool[..., Any]]:
     tools = call.tools.function_tools()
     assert all(isinstance(tool, llm.FunctionTool) for tool in tools)
@@ -555,5 +710,5 @@ async def test_a_tool_does_what_its_method_does() -> None:
     search_memories, remember, forget = functions(call)
     assert str(await remember("Likes tea")).startswith("Saved.")
     assert "Likes tea" in str(await search_memories("tea"))
-    assert await forget(memory_text="Likes tea") == "Forgotten."
+    assert await forget(memory_text="Likes tea") == FORGOTTEN
     assert call.store.tags == {TAG}

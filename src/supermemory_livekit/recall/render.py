@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Literal
 
@@ -37,6 +37,7 @@ __all__ = [
     "ITEM_ID_PREFIX",
     "MAX_BLOCK",
     "MAX_LINE",
+    "blank_calls",
     "insert",
     "is_ours",
     "neutralise",
@@ -356,6 +357,20 @@ def strip(chat_ctx: llm.ChatContext) -> None:
     kept = [item for item in chat_ctx.items if not is_ours(item)]
     if len(kept) != len(chat_ctx.items):
         chat_ctx.items[:] = kept
+
+
+_BLANKED = "Not shown: this was asked for another caller."
+
+
+def blank_calls(chat_ctx: llm.ChatContext, call_ids: Collection[str]) -> None:
+    """Take words and answers out of these function calls. The items stay: models refuse a call without its output."""
+    if not call_ids:
+        return
+    for index, item in enumerate(chat_ctx.items):
+        if item.type == "function_call" and item.call_id in call_ids:
+            chat_ctx.items[index] = item.model_copy(update={"arguments": "{}"})
+        elif item.type == "function_call_output" and item.call_id in call_ids:
+            chat_ctx.items[index] = item.model_copy(update={"output": _BLANKED})
 
 
 def insert(chat_ctx: llm.ChatContext, block: str) -> None:
