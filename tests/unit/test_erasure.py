@@ -221,6 +221,10 @@ async def test_a_write_of_another_call_of_the_process_makes_the_end_unclear(cloc
     assert not shut_others(TAG, own)
 
 
+def now() -> datetime:
+    return datetime.fromtimestamp(time.time(), timezone.utc)
+
+
 def said(at: datetime) -> str:
     return f"[{at.isoformat(timespec='milliseconds').replace('+00:00', 'Z')}] Caller: Likes tea."
 
@@ -228,16 +232,15 @@ def said(at: datetime) -> str:
 async def test_a_call_that_begins_while_this_reads_back_is_left_alone(clock: VirtualClock) -> None:
     """Decision 0017: the next call begins anew. What was said before and is written late goes all the same."""
     store = await filled()
-    before = datetime.now(timezone.utc)
+    before = now()
+    await asyncio.sleep(1)
     erasing = asyncio.ensure_future(erase_everywhere(store, TAG, spool_dir=None, timeout=30))
     await asyncio.sleep(1.2)
-    await store.append(
-        TAG, "lk-2", said(datetime.now(timezone.utc)), dreaming="instant", at=before, timeout=5
-    )
+    await store.append(TAG, "lk-2", said(now()), dreaming="instant", at=before, timeout=5)
     store.hits[TAG] = [Hit("Likes tea.", 1.0)]
     store.profiles[TAG] = Profile(dynamic=("Likes tea.",))
     await append(store, said(before))
-    mixed = said(datetime.now(timezone.utc)) + "\n" + said(before)
+    mixed = said(now()) + "\n" + said(before)
     await store.append(TAG, "lk-3", mixed, dreaming="instant", at=before, timeout=5)
     done = await erasing
     assert done.clean, done
@@ -250,7 +253,7 @@ async def test_what_nobody_can_attribute_is_still_found_beside_a_later_call(cloc
     """Decision 0017: proof holds for what was before: a memory or a profile that stems from no later call is left."""
     store = ScriptedStore()
     at = time.time() - 1
-    await append(store, said(datetime.now(timezone.utc)))
+    await append(store, said(now()))
     store.profiles[TAG] = Profile(static=("secret",))
     done = await erase_caller(store, TAG, timeout=5, at=at)
     assert not done.clean

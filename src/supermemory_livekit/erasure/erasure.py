@@ -9,6 +9,7 @@ the erasure did is left alone. docs/decisions/0017-erasure.md has the reasons.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -73,6 +74,9 @@ _TRIES_FOR_MARKS = 2
 
 _QUESTIONS = ("what is known about the caller", "what was said in the last call")
 """Broad, since what is looked for is unknown, and without words of anybody: a question may be logged."""
+
+
+_DATE = re.compile(r"^\[\d{4}-\d\d-\d\d\]\s*")
 
 
 @dataclass(frozen=True)
@@ -499,8 +503,8 @@ def _lasts(error: Exception) -> bool:
 
 
 def _stems_from_later(found: _Found, text: str) -> bool:
-    """Whether this is what a later call has said, or a memory made of it."""
-    text = fold(text)
+    """Whether this is what a later call has said, or a memory made of it, dated perhaps as profiles do."""
+    text = _DATE.sub("", fold(text))
     return any(text in fold(said) for said in found.later.values()) or text in found.later_memories.values()
 
 

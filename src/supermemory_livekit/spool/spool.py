@@ -6,6 +6,7 @@ A call has one file per document, see `spool_file`. docs/decisions/0008-spool.md
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,7 +34,7 @@ class Spool:
     def __init__(self, directory: str | Path | SpoolDirectory, stats: Stats | None = None) -> None:
         self.directory = directory if isinstance(directory, SpoolDirectory) else SpoolDirectory(directory)
         self._stats = stats or Stats()
-        self._began = datetime.now(timezone.utc)
+        self._began = datetime.fromtimestamp(time.time(), timezone.utc)
         self._files: dict[_Document | None, SpoolFile] = {}
         self._said = False
         self._closed = False
