@@ -10,11 +10,12 @@ from tests.support.clock import VirtualClock
 from tests.unit.capturing import ANA, BEN, START, Call, sent, stored
 
 from supermemory_livekit.capture.capture import Capture
+from supermemory_livekit.errors import ServiceError, ServiceTimeout, ServiceUnavailable
 from supermemory_livekit.params import InputParams
 from supermemory_livekit.recall.render import render_block, strip_fenced
 from supermemory_livekit.store import Profile
 from supermemory_livekit.telemetry import Stats
-from supermemory_livekit.testing import Hang, ScriptedStore, Work
+from supermemory_livekit.testing import Fail, Hang, ScriptedStore, Work
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -481,3 +482,41 @@ async def test_nothing_said_reaches_the_log(caplog: pytest.LogCaptureFixture) ->
     assert caplog.records
     for secret in ("question", "answer", ANA.container_tag, ANA.document_id):
         assert secret not in caplog.text
+
+
+async def test_what_is_said_while_a_write_runs_waits_for_the_next_wake() -> None:
+    """Decision 19: a turn whose reply is under way may yet be withdrawn, however slow the service is."""
+    store = ScriptedStore().script("append", Work(after=6))
+    call = Call(store)
+    call.exchange(1)
+    await asyncio.sleep(1)
+    call.exchange(2)
+    await asyncio.sleep(1)
+    withdrawn = call.capture.record(
+        "caller", "forget my address", at=call.clock + timedelta(seconds=1), scope=ANA
+    )
+    await asyncio.sleep(30)
+    assert sent(store) == [["question 1", "answer 1"], ["question 2", "answer 2"]]
+    assert withdrawn is not None
+    assert call.capture.withdraw({withdrawn}) == 1
+    call.clock += timedelta(seconds=5)
+    call.exchange(3)
+    await idle()
+    assert sent(store)[2:] == [["question 3", "answer 3"]]
+    await call.capture.aclose(8)
+
+
+@pytest.mark.parametrize(
+    "failure", [ServiceUnavailable("503", status=503), ServiceTimeout("none", uncertain=True)]
+)
+async def test_what_is_said_while_writes_fail_waits_for_the_next_wake(failure: ServiceError) -> None:
+    """Decision 19: the end of a pause makes nothing due that was not."""
+    store = ScriptedStore().script("append", Fail(failure))
+    call = Call(store)
+    call.exchange(1)
+    await asyncio.sleep(0.1)
+    call.say("caller", "forget my address")
+    await asyncio.sleep(60)
+    assert stored(store) == [("caller", "question 1"), ("agent", "answer 1")]
+    await call.capture.flush(8)
+    assert stored(store)[2:] == [("caller", "forget my address")], "the end of the call waits for nobody"

@@ -218,7 +218,10 @@ class Capture:
             self._held = []
 
     def wake(self) -> None:
-        """Write what waits, in the background. A document whose last write failed keeps its pause."""
+        """Write what waits now, in the background. A document whose last write failed keeps its pause.
+
+        What is said after this waits for the next wake, however long the writes take: it may yet be withdrawn.
+        """
         if self._closed:
             return
         try:
@@ -264,7 +267,7 @@ class Capture:
                 writer.end_pause()
             while (left := deadline - loop.time()) > 0 and not self._closed:
                 # A loop, because turns, and callers, may be added while the writes run.
-                tasks = [task for writer in self._writers.values() if (task := writer.start()) is not None]
+                tasks = [task for writer in self._writers.values() if (task := writer.wake()) is not None]
                 if not tasks:
                     break
                 await asyncio.wait(tasks, timeout=left)

@@ -12,6 +12,7 @@ import logging
 from bisect import insort
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, Protocol, TypeVar
 
 from supermemory_livekit.errors import (
@@ -184,8 +185,9 @@ class DocumentWriter:
         self._waiting: list[Turn] = []
         self._sent: list[Line] = []
         """Lines that the service was given and has not acknowledged. They keep their stamps."""
-        self._due = False
-        """Whether what waits is to be written without another wake."""
+        self._due: tuple[datetime, int] | None = None
+        """When the last turn was said, and its `order`, that is to be written without another wake. What is said later
+        may yet be withdrawn; what was said before and is reported later goes along."""
         self._last: datetime | None = None
         self._begun: int | None = None
         """`order` of a turn that is partly written: nothing may come between its pieces."""
@@ -248,8 +250,9 @@ class DocumentWriter:
         """
         self._sent = list(sent)
         self._sure_at = sure_at
-        self._resumed = self._due = True
+        self._resumed = True
         self.add(waiting)
+        self._cover()
 
     def drop_oldest(self) -> list[Turn]:
         """Give up the first waiting turn, with all its pieces."""
@@ -268,7 +271,6 @@ class DocumentWriter:
         """Give up everything, also what was sent and not acknowledged. The writer must have been stopped."""
         dropped = [*(line.turn for line in self._sent), *self._suspects, *self._waiting]
         self._sent, self._suspects, self._waiting = [], [], []
-        self._due = False
         return dropped
 
     def discard(self) -> list[Turn]:
@@ -278,10 +280,23 @@ class DocumentWriter:
         self._task = None
         return self.drop_all()
 
-    def wake(self) -> None:
-        """Write what waits now, unless a pause after a failure runs."""
-        self._due = True
-        self.start()
+    def wake(self) -> asyncio.Task[None] | None:
+        """Write what waits now, and not what comes later. See `start`."""
+        self._cover()
+        return self.start()
+
+    def _cover(self) -> None:
+        """What is here is to be written."""
+        here = [*(line.turn for line in self._sent), *self._suspects, *self._waiting]
+        known = [(turn.at, turn.order) for turn in here] + ([self._due] if self._due else [])
+        self._due = max(known, default=None)
+
+    def _due_now(self) -> list[Turn]:
+        """What is to be written, in order."""
+        due = self._due
+        if due is None:
+            return []
+        return list(takewhile(lambda turn: (turn.at, turn.order) <= due, self._waiting))
 
     def end_pause(self) -> None:
         """Make the next attempt possible at once, and a must."""
@@ -292,14 +307,13 @@ class DocumentWriter:
             self._pause = None
 
     def start(self) -> asyncio.Task[None] | None:
-        """The task that writes what waits; None when there is nothing to do or the writer pauses."""
+        """The task that writes what is due; None when there is nothing to do or the writer pauses."""
         if self._task is not None and not self._task.done():
             return self._task
-        if self._suspects and not (self._waiting or self._sent):  # what came after them was dropped
+        if self._suspects and not (self._due_now() or self._sent):  # what came after them was dropped
             self._return_suspects()
-        if self._pause is not None or not (self._waiting or self._sent):
+        if self._pause is not None or not (self._due_now() or self._sent):
             return None
-        self._due = True
         self._task = asyncio.get_running_loop().create_task(self._drain(), name="supermemory-capture")
         return self._task
 
@@ -325,9 +339,8 @@ class DocumentWriter:
 
     async def attempt(self) -> Exception | None:
         """Write what is due in the task of the caller, until the first failure, which is returned."""
-        while self._sent or (self._due and self._waiting):
+        while self._sent or self._due_now():
             if (error := await self._try_step()) is not None:
-                self._due = True
                 return error
         return None
 
@@ -397,9 +410,8 @@ class DocumentWriter:
 
     def _take(self) -> None:
         # From here on the lines count as sent, whatever interrupts the request, cancellation included.
-        self._sent = next_chunk(self._waiting[: self._most], after=self._last)
+        self._sent = next_chunk(self._due_now()[: self._most], after=self._last)
         del self._waiting[: len(self._sent)]
-        self._due = bool(self._waiting)
         last = self._sent[-1].turn
         self._begun = last.order if last.part < last.parts else None
 
@@ -416,7 +428,6 @@ class DocumentWriter:
         takes a later one; while it takes none, the fault may lie elsewhere, and all of them wait as before.
         """
         lines = len(self._sent)
-        self._due = True
         self._refusals += 1
         self._refused_alone = 0
         if self._refusals < REFUSALS:
@@ -427,7 +438,7 @@ class DocumentWriter:
             self._put_back()
             return True
         self._suspects.append(self._sent.pop().turn)
-        if self._waiting and len(self._suspects) < MOST_SUSPECTS:
+        if self._due_now() and len(self._suspects) < MOST_SUSPECTS:
             return True
         self._refused_alone = len(self._suspects)
         self._return_suspects()
