@@ -57,8 +57,12 @@ class Service:
             timeout=120,
             env=environment(
                 self.home,
-                SUPERMEMORY_LIVEKIT_CACHE="off",
-                **{"SUPERMEMORY_API_KEY": KEY, "SUPERMEMORY_BASE_URL": self.url, **settings},
+                **{
+                    "SUPERMEMORY_LIVEKIT_CACHE": "off",
+                    "SUPERMEMORY_API_KEY": KEY,
+                    "SUPERMEMORY_BASE_URL": self.url,
+                    **settings,
+                },
             ),
             check=False,
         )
@@ -159,6 +163,18 @@ def test_erase_says_what_it_did_and_what_to_do(service: Service, tmp_path: Path)
         with pytest.raises(SystemExit) as ended:
             erase.main(arguments)
         assert ended.value.code == 2
+
+
+def test_erase_says_when_other_processes_could_not_be_told(service: Service, tmp_path: Path) -> None:
+    """Decision 0017: a call on the line may write the caller back then, so it is not clean."""
+    (tmp_path / "cache").write_text("a file where a directory should be")
+    done = service.command(
+        "erase", "--tag", "nobody", "--yes", SUPERMEMORY_LIVEKIT_CACHE=str(tmp_path / "cache")
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "Problem:   leaving word for other processes: FileExistsError\n" in done.stdout
+    assert "To do:     run this again as who may write" in done.stdout
+    assert "Read back: nothing is known" not in done.stdout
 
 
 def test_erase_deletes_nothing_when_nobody_has_agreed(service: Service) -> None:

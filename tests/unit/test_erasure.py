@@ -192,7 +192,7 @@ async def test_a_mark_that_the_disk_does_not_take_is_told(
         done = await erase_everywhere(ScriptedStore(), TAG, spool_dir=second, timeout=5)
         assert not done.clean
         assert done.unmarked
-        assert any(problem.startswith("mark: ") for problem in done.problems)
+        assert any(problem.startswith("leaving word for other processes: ") for problem in done.problems)
         assert ErasureMarks([spool]).time(TAG) is not None
         for mark in files_in(spool):
             mark.unlink()

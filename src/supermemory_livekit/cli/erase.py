@@ -82,6 +82,8 @@ def _report(result: Erasure) -> None:
     ]
     none = "not known, since it cannot be read back" if result.unread else "nothing"
     print(f"Left:      {', '.join(filter(None, left)) or none}")
+    if result.later:
+        print(f"Kept:      {counted(result.later, 'call')} that began after this did")
     if result.unread:
         print(f"Not read:  {', '.join(result.unread)}")
     for what, where in _problems(result).items():
@@ -90,6 +92,10 @@ def _report(result: Erasure) -> None:
         print("Read back: nothing is known of this caller")
     elif any("deleting the container tag" in problem for problem in result.problems):
         print("To do:     run this again with a key of an owner or admin, who may delete a container tag")
+    elif result.unmarked:
+        print(
+            "To do:     run this again as who may write to the spool and cache directories of this machine's workers"
+        )
     else:
         print("To do:     run this again in a few minutes; `supermemory-livekit doctor` looks for the cause")
 

@@ -207,7 +207,7 @@ async def erase_everywhere(
     deadline = loop.time() + timeout
     directory = Path(spool_dir) if spool_dir is not None else None
     if word is None:
-        word = await asyncio.to_thread(leave_word, directory, tag)
+        word = await asyncio.to_thread(leave_word, directory, tag, time.time())
     spooled, waiting, problem = await _erase_spooled(directory, tag, word.at)
     done = await erase_caller(store, tag, timeout=timeout, unclear=unclear, at=word.at)
     held = waiting > 0
@@ -225,7 +225,11 @@ async def erase_everywhere(
         problem = (
             f"{waiting} turns are in the file of a live process, which drops them before it writes again"
         )
-    problems = [f"{where}: {what}" for where, what in (("mark", word.problem), ("spool", problem)) if what]
+    problems = [
+        f"{where}: {what}"
+        for where, what in (("leaving word for other processes", word.problem), ("spool", problem))
+        if what
+    ]
     return replace(
         done,
         turns=done.turns + spooled,
@@ -247,12 +251,12 @@ async def _erase_spooled(directory: Path | None, tag: str, at: float) -> tuple[i
     return erased, left, ""
 
 
-def leave_word(spool_dir: str | Path | None, tag: str) -> Word:
-    """Say to other processes that the caller is erased as of now, before anything is deleted. Not for the event loop.
+def leave_word(spool_dir: str | Path | None, tag: str, at: float) -> Word:
+    """Say to other processes that the caller was erased at this moment, before anything is deleted. Not for the event
+    loop.
 
     Which of the cached vectors are of this caller's texts is not written anywhere, so all of them go: it is a cache.
     """
-    at = time.time()
     if (cache := EmbeddingCache.from_env()) is not None:
         cache.clear()
     try:

@@ -8,6 +8,7 @@ bound under before, and those they get later in the call. The caller's next call
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -106,10 +107,12 @@ class CallErasure:
         return Erasure.of_parts(parts)
 
     async def _erase_one(self, tag: str, timeout: float) -> Erasure:
-        # First, so that what others say from here on is told from what they said before.
-        word = await asyncio.to_thread(leave_word, self._spool_dir, tag)
+        # What is said in calls that begin from here on is told from what was said before.
+        at = time.time()
         others_unclear = shut_others(tag, self._gate)
-        dropped, clear = await self._stop(tag)
+        word, (dropped, clear) = await asyncio.gather(
+            asyncio.to_thread(leave_word, self._spool_dir, tag, at), self._stop(tag)
+        )
         done = await erase_everywhere(
             self._gate,
             tag,
