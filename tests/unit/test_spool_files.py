@@ -8,6 +8,7 @@ import os
 import sys
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tests.unit.capturing import ANA, BEN, START, Call, stored
 
 from supermemory_livekit.errors import ServiceUnavailable
 from supermemory_livekit.params import InputParams
-from supermemory_livekit.spool.directory import SpoolDirectory, document_key
+from supermemory_livekit.spool.directory import MADE, SpoolDirectory, document_key
 from supermemory_livekit.spool.document_lock import DocumentLock
 from supermemory_livekit.spool.file import SpoolFile, take_over
 from supermemory_livekit.spool.records import read_records
@@ -32,6 +33,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs file locks of POSIX"),
     pytest.mark.usefixtures("clock"),
 ]
+
+ANA_ON_DISK = replace(ANA, session_id=ANA.document_id)
+"""A file does not tell the session id."""
 
 DOWN = ServiceUnavailable("append answered 503", status=503)
 
@@ -151,6 +155,52 @@ async def test_words_before_a_caller_is_bound_are_kept_too(tmp_path: Path) -> No
     result = await recover(store, tmp_path)
     assert (result.delivered, result.left, result.unscoped) == (1, 0, 1)
     assert stored(store) == [("caller", "who is there")]
+
+
+# -- what is not to be stored after all ------------------------------------------------------------------------
+
+
+def test_no_word_of_a_dropped_turn_stays_on_the_disk(tmp_path: Path) -> None:
+    """Decision 19: withdrawn, off the record or discarded; the file's old blocks are overwritten as well."""
+    spool = Spool(tmp_path)
+    said = [Turn("caller", text, START, order=n) for n, text in enumerate(("kept one", "secret", "kept two"))]
+    spool.turns(said, ANA)
+    sent = next_chunk(said[:1], after=None)
+    spool.sending(ANA, sent)
+    (path,) = files(tmp_path)
+    with path.open("rb") as before:
+        spool.dropped(ANA, [said[1]])
+        assert before.read() == b""
+    assert files(tmp_path) == [path]
+    assert b"secret" not in path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert take_over(path) is None, "it is still the file of a live call"
+    spool.turns([Turn("caller", "kept three", START, order=3)], ANA)
+    left = read_records(path.read_bytes())
+    assert [line.text for line in left.sent[ANA_ON_DISK]] == [sent[0].text]
+    assert [turn.text for turn in left.waiting[ANA_ON_DISK]] == ["kept two", "kept three"]
+    assert left.damaged == 0
+    spool.dropped(ANA, [said[0], said[2], Turn("caller", "kept three", START, order=3)])
+    assert b"kept" not in path.read_bytes()
+    spool.close()
+    assert files(tmp_path) == []
+
+
+async def test_a_dropped_turn_is_delivered_by_nobody_when_its_file_cannot_be_written_anew(
+    tmp_path: Path,
+) -> None:
+    """Decision 19: a full disk may keep words from being taken off it, and has nobody store them."""
+    spool = Spool(tmp_path)
+    said = [Turn("caller", text, START, order=n) for n, text in enumerate(("kept", "secret"))]
+    spool.turns(said, ANA)
+    (path,) = files(tmp_path)
+    path.with_suffix(MADE).mkdir()
+    spool.dropped(ANA, [said[1]])
+    spool.close()
+    path.with_suffix(MADE).rmdir()
+    store = ScriptedStore()
+    assert (await recover(store, tmp_path)).delivered == 1
+    assert stored(store) == [("caller", "kept")]
 
 
 # -- how large they grow -------------------------------------------------------------------------------------

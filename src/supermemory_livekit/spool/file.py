@@ -124,6 +124,29 @@ class SpoolFile:
         else:
             self._empty()
 
+    def dropped(self, pieces: Sequence[Turn]) -> None:
+        """These are not to be stored after all, and no word of them is to stay on the disk.
+
+        When the disk does not take that, they are at least delivered by nobody; it raises all the same.
+        """
+        if not self._head:  # of a dead process
+            self.acked(pieces)
+            return
+        for key in keys_of(pieces):
+            self._open.pop(key, None)
+            self._sent.pop(key, None)
+        # Another descriptor: what is written through one that appends overwrites nothing.
+        old = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            try:
+                self._write_anew()
+            except OSError:
+                self.acked(pieces)
+                raise
+            _wipe(old)
+        finally:
+            os.close(old)
+
     def refused(self, pieces: Sequence[Turn]) -> None:
         """The service will never take these: they stay for a person to see, and nobody delivers them."""
         here = [key for key in keys_of(pieces) if key in self._open]
@@ -191,6 +214,12 @@ class SpoolFile:
             return
         if self._size < 2 * sum(map(len, self._open.values())):
             return
+        self._write_anew()
+
+    def _write_anew(self) -> None:
+        """Put a file with what is open alone in the place of this one."""
+        if self._fd < 0:
+            raise OSError("closed")
         times: dict[datetime, list[tuple[Key, datetime]]] = {}
         for key, (stamp, at) in self._sent.items():
             times.setdefault(at, []).append((key, stamp))

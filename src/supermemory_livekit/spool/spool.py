@@ -83,9 +83,9 @@ class Spool:
             self._guarded(lambda: file.refused(pieces))
 
     def dropped(self, scope: Scope | None, pieces: Sequence[Turn]) -> None:
-        """These are not to be stored after all, by no process."""
+        """These are not to be stored after all, by no process, and leave the disk."""
         if (file := self._files.get(_document(scope) if scope else None)) is not None:
-            self._guarded(lambda: file.acked(pieces))
+            self._guarded(lambda: file.dropped(pieces))
 
     async def synced(self, scope: Scope) -> None:
         """Wait until the disk has what was written of this document, off the event loop and bounded."""
