@@ -392,10 +392,12 @@ async def test_two_memories_of_one_caller_in_one_process_are_both_stopped(
     assert await known(world, ANA) == []
 
 
-async def test_a_call_that_begins_during_an_erasure_is_kept(clock: VirtualClock, world: World) -> None:
+async def test_a_call_that_begins_during_an_erasure_is_kept(
+    clock: VirtualClock, world: World, tmp_path: Path
+) -> None:
     """Decision 0017: the next call begins anew, also while the one before is still read back; it is neither deleted
     nor silenced."""
-    memory = world.memory(ANA, "room-1")
+    memory = world.memory(ANA, "room-1", spool_dir=tmp_path)
     async with started(agent_over(memory), llm=echo()) as session:
         memory.attach(session)
         await say(session, "I moved to zanzibar.")
@@ -403,7 +405,7 @@ async def test_a_call_that_begins_during_an_erasure_is_kept(clock: VirtualClock,
         erasing = asyncio.ensure_future(memory.erase())
         await asyncio.sleep(1.2)
         assert not erasing.done()
-        again = world.memory(ANA, "room-2")
+        again = world.memory(ANA, "room-2", spool_dir=tmp_path)
         async with started(agent_over(again), llm=echo()) as next_session:
             again.attach(next_session)
             for number in range(4):
