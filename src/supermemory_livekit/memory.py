@@ -440,7 +440,9 @@ class SupermemoryLiveKit(EventSource):
         if not self._redaction.wanted:
             return text
         try:
-            redacted = await asyncio.wait_for(self._redaction.redacted(text), self._params.recall_timeout)
+            # The same text as is stored, so that the redactor is asked once and sees it whole.
+            words = fold(strip_fenced(text))
+            redacted = await asyncio.wait_for(self._redaction.redacted(words), self._params.recall_timeout)
         except asyncio.TimeoutError:
             return None
         # It may have gone off the record meanwhile.

@@ -11,8 +11,9 @@ import pytest
 from livekit.agents import AgentSession, ChatContext, UserInputTranscribedEvent, llm
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
+from supermemory_livekit.errors import Conflict, ServiceTimeout
 from supermemory_livekit.store import Hit
-from supermemory_livekit.testing import Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall
+from supermemory_livekit.testing import Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall, Work
 from supermemory_livekit.testing.llm import SeenContext
 from tests.support.sessions import say, started
 
@@ -512,3 +513,100 @@ async def test_words_that_the_agent_says_before_it_forgets_do_not_have_the_turn_
         await asyncio.sleep(5)
     await memory.aclose()
     assert "Elm" not in stored(store)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        Fail(Conflict("forget answered 409", status=409)),
+        Fail(ServiceTimeout("no answer", uncertain=True)),
+        Fail(ServiceTimeout("no answer", uncertain=True), committed=True),
+    ],
+    ids=str,
+)
+async def test_neither_does_it_when_nobody_knows_whether_the_fact_is_gone(ending: Fail) -> None:
+    """Decision 19: in doubt the turn is kept out, however many exchanges follow."""
+    store = with_an_address().script("forget", ending)
+    memory = memory_over(store)
+    model = ScriptedLLM(
+        using(ToolCall("forget", {"memory_id": "mem-0"}), told="About 5 Elm Street I cannot tell.")
+    )
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        await say(session, "Forget that I live at 5 Elm Street.")
+        for number in range(5):
+            await say(session, f"Number {number}.")
+            await asyncio.sleep(1)
+    await memory.aclose()
+    assert "Elm" not in stored(store)
+    assert "Number 0." in stored(store)
+
+
+async def test_neither_does_it_when_the_fact_was_gone_already() -> None:
+    """Decision 19: said twice; the second time the service finds nothing."""
+    store = ScriptedStore()
+    memory = memory_over(store)
+    call = ToolCall("forget", {"memory_text": "Lives at 5 Elm Street."})
+    async with started(agent_over(memory), llm=ScriptedLLM(using(call, call))) as session:
+        memory.attach(session)
+        await memory.remember("Lives at 5 Elm Street.")
+        for words in ("Forget that I live at 5 Elm Street.", "5 Elm Street, forget it, please.", *"abcde"):
+            await say(session, words)
+            await asyncio.sleep(1)
+    await memory.aclose()
+    assert len(store.called("forget")) == 2
+    assert "Elm" not in stored(store)
+
+
+async def test_neither_does_it_when_an_earlier_write_is_slow() -> None:
+    """Decision 19: a write that is under way takes no turn along whose reply is still being made."""
+    store = with_an_address().script("append", Work(after=6)).script("forget", Work(after=3))
+    memory = memory_over(store)
+    calls = {"Forget that I live at 5 Elm Street.": ToolCall("forget", {"memory_id": "mem-0"})}
+
+    def reply(context: ChatContext, tools: list[llm.Tool]) -> Any:
+        last = context.items[-1]
+        return calls.get(str(last.text_content), "Fine.") if last.type == "message" else "Done."
+
+    async with started(agent_over(memory), llm=ScriptedLLM(reply)) as session:
+        memory.attach(session)
+        await say(session, "Hello.")
+        await say(session, "How are you?")
+        await asyncio.sleep(4)
+        await say(session, "Forget that I live at 5 Elm Street.")
+        await asyncio.sleep(5)
+    await memory.aclose()
+    assert "Elm" not in everything_sent(store)
+    assert "How are you?" in stored(store)
+
+
+async def test_what_is_discarded_is_not_recalled_later_in_the_call() -> None:
+    """Decision 19: `discard` takes back everything that is not acknowledged, in this process's copy too."""
+    store = ScriptedStore().always("append", Fail(ServiceUnavailable("append answered 503", status=503)))
+    memory = memory_over(store)
+    model = ScriptedLLM(lambda context, tools: "Yes.")
+    async with started(agent_over(memory), llm=model) as session:
+        memory.attach(session)
+        await say(session, "My hidden pigeons are seven.")
+        assert memory.discard() == 2
+        for number in range(30):
+            await say(session, f"Tell me about number {number}.")
+        context = ChatContext.empty()
+        context.add_message(role="user", content="What about the hidden pigeons and number 3?")
+        await memory.enrich(context)
+        shown = context.items[0].text_content if context.items[0].type == "message" else ""
+    await memory.aclose()
+    assert "number 3." in (shown or ""), "the mirror does show what was said in this call"
+    assert "pigeons" not in (shown or "")
+
+
+async def test_no_control_character_hides_a_number_from_the_redactor() -> None:
+    """Decision 19: the redactor sees a turn as it is stored, and looked up, in the end."""
+    store = ScriptedStore()
+    memory = memory_over(store, redact=lambda text: re.sub(r"\d{4,}", "#", text), mirror=False)
+    async with started(agent_over(memory), llm=ScriptedLLM(lambda context, tools: "Yes.")) as session:
+        memory.attach(session)
+        await say(session, "My card is 411\x07122\x07223, yes.")
+    await memory.aclose()
+    assert "My card is #, yes." in stored(store)
+    assert [call.arguments["query"] for call in store.called("search")] == ["My card is #, yes."]

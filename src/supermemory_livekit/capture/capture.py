@@ -116,6 +116,11 @@ class Capture:
         """Turns taken and not acknowledged by the service yet."""
         return self._turns
 
+    def moments(self) -> set[datetime]:
+        """When the turns were said that the service has not acknowledged."""
+        pieces = [*self._held, *(piece for writer in self._writers.values() for piece in writer.pieces)]
+        return {piece.at for piece in pieces}
+
     def record(
         self,
         role: Role,

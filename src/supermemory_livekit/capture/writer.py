@@ -223,6 +223,11 @@ class DocumentWriter:
         """When the first turn that can still be dropped was said."""
         return self._waiting[0].at if self._waiting else None
 
+    @property
+    def pieces(self) -> list[Turn]:
+        """All that the service has not acknowledged."""
+        return [*(line.turn for line in self._sent), *self._suspects, *self._waiting]
+
     def add(self, pieces: Sequence[Turn]) -> None:
         """Queue the turns by when they were said: a caller's transcript may come after the reply to it."""
         for piece in pieces:
@@ -269,7 +274,7 @@ class DocumentWriter:
 
     def drop_all(self) -> list[Turn]:
         """Give up everything, also what was sent and not acknowledged. The writer must have been stopped."""
-        dropped = [*(line.turn for line in self._sent), *self._suspects, *self._waiting]
+        dropped = self.pieces
         self._sent, self._suspects, self._waiting = [], [], []
         return dropped
 
@@ -287,8 +292,7 @@ class DocumentWriter:
 
     def _cover(self) -> None:
         """What is here is to be written."""
-        here = [*(line.turn for line in self._sent), *self._suspects, *self._waiting]
-        known = [(turn.at, turn.order) for turn in here] + ([self._due] if self._due else [])
+        known = [(turn.at, turn.order) for turn in self.pieces] + ([self._due] if self._due else [])
         self._due = max(known, default=None)
 
     def _due_now(self) -> list[Turn]:

@@ -30,7 +30,7 @@ from supermemory_livekit.recall.recall import Recall
 from supermemory_livekit.recall.render import strip_fenced
 from supermemory_livekit.scope import Scope
 from supermemory_livekit.telemetry import Stats, logger
-from supermemory_livekit.transcript import Role, is_blank
+from supermemory_livekit.transcript import Role, fold, is_blank, to_stamp_time
 
 from . import realtime
 from .binding import Binding, SamePerson
@@ -208,7 +208,10 @@ class Conversation:
 
     def discard(self) -> int:
         """Throw away what is buffered. Returns how many turns that were."""
-        return self.intake.discard() + self._capture.discard()
+        moments = self._capture.moments()
+        discarded = self.intake.discard() + self._capture.discard()
+        self._recall.unheard(moments)
+        return discarded
 
     @contextmanager
     def off_the_record(self) -> Generator[None, None, None]:
@@ -296,8 +299,9 @@ class Conversation:
         self._goes_on()
         said = Said(
             role,
-            strip_fenced(item.text_content or ""),
-            datetime.fromtimestamp(item.created_at, timezone.utc),
+            # As it is stored in the end: a redactor must not miss what folding brings together.
+            fold(strip_fenced(item.text_content or "")),
+            to_stamp_time(datetime.fromtimestamp(item.created_at, timezone.utc), datetime.now(timezone.utc)),
             scope,
             interrupted=bool(item.interrupted),
         )

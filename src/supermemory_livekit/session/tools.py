@@ -62,7 +62,9 @@ _MEANWHILE = f"{_NOT_SAVED}: the caller, or what they allow, has changed meanwhi
 _NOT_FORGOTTEN = "NOT forgotten"
 _FORGET_ADVICE = "Do not tell the caller that it is forgotten."
 _UNREDACTED = "it holds what this agent may not pass on, or that could not be checked"
-_BY_ID_ALONE = "this is off the record, so nothing is looked for by its words; give the id of a memory that search_memories showed"
+_BY_ID_ALONE = (
+    "this is off the record, so nothing is looked for by its words; give an id that search_memories showed"
+)
 _SOMEONE_ELSE = "Another caller is on the line since this was asked, so the result is not shown."
 _FORGOTTEN = "Forgotten."
 _KEPT_OUT = (
