@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from supermemory_livekit.cli.flush import deliver
 from supermemory_livekit.erasure.erasure import erase_everywhere
@@ -13,7 +14,7 @@ from supermemory_livekit.errors import ServiceUnavailable
 from supermemory_livekit.scope import Scope
 from supermemory_livekit.spool.directory import SpoolDirectory
 from supermemory_livekit.spool.spool import Spool
-from supermemory_livekit.testing import Fail, ScriptedStore, Work
+from supermemory_livekit.testing import Fail, ScriptedStore
 from supermemory_livekit.transcript import Turn
 from tests.support.clock import VirtualClock
 from tests.unit.capturing import START
@@ -96,13 +97,21 @@ async def test_it_delivers_nothing_of_a_caller_who_is_erased_while_it_waits(
     assert SpoolDirectory(tmp_path).files() == []
 
 
+class QueuesWrites(ScriptedStore):
+    """Does what it is asked to write some seconds later, and answers then."""
+
+    async def append(self, *args: Any, **options: Any) -> str | None:
+        await asyncio.sleep(8)
+        return await super().append(*args, **options)
+
+
 async def test_what_it_was_just_delivering_is_read_back_and_deleted(
     clock: VirtualClock, tmp_path: Path
 ) -> None:
     """Decision 0017: a request under way in another process cannot be stopped. Who erases waits for its file, and
     looks again."""
     _left_of_ana(tmp_path)
-    store = ScriptedStore().script("append", Work(after=8))
+    store = QueuesWrites()
     flushing = asyncio.ensure_future(deliver(store, tmp_path))
     await asyncio.sleep(1)
     done = await erase_everywhere(store, "ana", spool_dir=tmp_path, timeout=60)
