@@ -321,6 +321,25 @@ async def test_an_erasure_covers_the_tags_that_the_same_person_had_before(
     assert await known(world, ANA) == []
 
 
+async def test_an_erasure_covers_a_person_who_comes_back_to_the_line(
+    clock: VirtualClock, world: World
+) -> None:
+    """Decision 0017: somebody else on the line in between is not covered, and changes nothing for who comes back."""
+    ana, bo = Person("ana-identity-zanzibar"), Person(BO)
+    memory = world.memory(None)
+    memory.bind(participant=ana)
+    assert (await memory.remember("Has a zanzibar parrot.")).startswith("Saved")
+    ana.attributes[TAG_ATTRIBUTE] = ANA
+    memory.bind(participant=ana)
+    memory.bind(participant=bo)
+    assert (await memory.remember("Likes zanzibar coffee.")).startswith("Saved")
+    memory.bind(participant=ana)
+    assert (await memory.erase()).clean
+    await memory.aclose()
+    assert await known(world, ana.identity) == []
+    assert await known(world, BO) != []
+
+
 async def test_an_erasure_does_not_cover_another_caller_of_the_same_phone(
     clock: VirtualClock, world: World
 ) -> None:
