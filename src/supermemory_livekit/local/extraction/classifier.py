@@ -1,6 +1,6 @@
 """Tells whether a sentence says something worth keeping about the person who says it.
 
-A logistic regression over sentence vectors, fitted by `bench/train_facts.py` to sentences written for this project.
+A logistic regression over sentence vectors and the features in `features.py`, fitted by `bench/train_facts.py` to sentences written for this project.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from supermemory_livekit.retrieval import Embedder
+
+from .features import COUNT, features_of
 
 __all__ = ["Classifier", "Odds", "load_classifier"]
 
@@ -44,7 +46,8 @@ class Classifier:
             return []
         # numpy's stubs for its operators read as unknown under Python 3.10.
         weights: Any = self._weights
-        scores: Any = np.matmul(self._embedder.embed(texts), weights[:, :-1].T) + weights[:, -1]
+        inputs = np.hstack([self._embedder.embed(texts), features_of(texts)])
+        scores: Any = np.matmul(inputs, weights[:, :-1].T) + weights[:, -1]
         powers: Any = np.exp(scores - scores.max(axis=1, keepdims=True))
         odds: Any = powers / powers.sum(axis=1, keepdims=True)
         return [Odds(float(row[0]), float(row[1]), float(row[2])) for row in odds]
@@ -60,4 +63,4 @@ def load_classifier(embedder: Embedder | None) -> Classifier | None:
     if stored["model_id"] != embedder.model_id:
         return None
     flat = np.frombuffer(base64.b64decode(stored["weights"]), dtype="<f2").astype(np.float32)
-    return Classifier(embedder, flat.reshape(stored["classes"], embedder.dimensions + 1))
+    return Classifier(embedder, flat.reshape(stored["classes"], embedder.dimensions + COUNT + 1))

@@ -28,6 +28,11 @@ _SURE = 0.8
 """Odds from which the classifier alone keeps a sentence about the caller."""
 _SURE_IMPERSONAL = 0.88
 """The same for a sentence in which the caller does not name themselves ("It's a 2014 Subaru, the silver one")."""
+_SURE_TALKING = 0.88
+"""The same for a sentence about the caller among many, or after a question of how things are: there people tell stories.
+A sentence in which they do not name themselves is then kept for a pattern only."""
+_TALKING = 30
+"""Words from which a turn is a long one."""
 _SURE_ANSWER = 0.65
 _DOUBT = 0.45
 """Odds below which it overrules a rule that is not sure."""
@@ -63,6 +68,19 @@ _OF_THEM = re.compile(
 _ANEW = re.compile(
     r"^\W*(?:(?:oh|um|uh|well|and|but)\W+)*(?:no|nope|sorry|wait|actually|i mean|or rather|"
     r"nein|perdón|pardon|scusi|desculpe)\b",
+    re.IGNORECASE,
+)
+# "I work in Leeds, no, what am I saying": the half sentence does not hold.
+_SLIP = re.compile(
+    r"\b(?:no,? )?(?:what am i (?:saying|on about|talking about)|i tell a lie|listen to me|was (?:rede?|sage?|erzähle?) ich(?: denn| da)?|"
+    r"qué (?:digo|estoy diciendo)|qu'est-ce que je (?:dis|raconte)|(?:o )?que (?:é que )?(?:eu )?(?:estou a dizer|digo eu)|"
+    r"(?:che|cosa) (?:sto dicendo|dico)|wat zeg ik(?: nou| nu)?)\b",
+    re.IGNORECASE,
+)
+_QUOTES = re.compile(
+    r"\b(?:goes|went|(?:was|is|be) like|says?|said|shouts?|shouted|sagt\w*|meint\w*|dice|decía|dijo|dit|disait|diz|dizia|"
+    r"disse|diceva|zegt|zei)\b(?: \w+){0,3}?,? (?:i|i'm|i've|my|we|ich|yo|soy|je|j'|eu|sou|io|sono|ho|ik)\b"
+    r"|\b(?:goes|(?:was|is) like),$",
     re.IGNORECASE,
 )
 _LOVED_ONES = frozenset(["family", "pet"])
@@ -149,6 +167,8 @@ class _Call:
         self._kept: list[_Kept] = []
         self._forget: dict[str, None] = {}
         self._asked: Asked | None = None
+        self._talking = False
+        """Whether the caller tells at length, or was asked how things are."""
         self._agent_said = ""
         self._turn = 0
         self._language = languages()[0]
@@ -195,7 +215,9 @@ class _Call:
     def _hear(self, line: Line) -> None:
         said = line.at or self._at
         previous: _Kept | None = None
-        supposing = corrected = goes_on = skipping = False
+        supposing = corrected = goes_on = skipping = quoting = False
+        open_question = self._asked is not None and self._asked.is_open
+        self._talking = open_question or len(line.text.split()) > _TALKING
         kept = list(self._kept)
         parts = list(sentences(line.text))
         for number, part in enumerate(parts):
@@ -203,6 +225,15 @@ class _Call:
             skipping, went_on = skipping and goes_on, goes_on
             goes_on = part.endswith(",")
             text = clean(part)
+            if quoting:
+                quoting = part[-1] not in ".!?…"
+                continue
+            slip = _SLIP.search(part)
+            if slip is not None:
+                if previous is not None and slip.start() < _SHORTEST and previous in self._kept:
+                    self._kept.remove(previous)
+                previous = None
+                continue
             corrected = corrected or _WAS_WRONG.search(part) is not None
             asked = self._asked if number == 0 or (previous is None and number == 1) else None
             unfinished = number + 1 < len(parts) and part[-1] not in ".!?…"
@@ -221,6 +252,7 @@ class _Call:
                 continue
             if self._language.hearsay.search(text):
                 skipping = True
+                quoting = _QUOTES.search(part) is not None and part[-1] not in ".!?…"
             if previous is not None and _GOES_ON.match(text) and len(text.split()) <= _SHORT_ANSWER:
                 previous = self._extend(previous, text)
                 continue
@@ -324,7 +356,10 @@ class _Call:
             if 1 - odds.nothing < _DOUBT:
                 return None
             return self._fact(text, rule and odds.durable >= odds.passing, said)
-        if 1 - odds.nothing >= (_SURE if personal else _SURE_IMPERSONAL) and len(content_words(text)) > 0:
+        if self._talking and not personal:
+            return None
+        enough = _SURE_TALKING if self._talking else _SURE if personal else _SURE_IMPERSONAL
+        if 1 - odds.nothing >= enough and len(content_words(text)) > 0:
             return self._fact(text, odds.durable >= odds.passing, said)
         return None
 
@@ -353,12 +388,18 @@ class _Call:
         told = asked.told(answer)
         static = self._rule(told, sure=True)
         if static is None:
-            if asked.is_service or asked.is_elliptic or self._language.asks.search(answer):
+            if (
+                asked.is_service
+                or asked.is_elliptic
+                or asked.is_open
+                or asked.is_check
+                or self._language.asks.search(answer)
+            ):
                 return None
             if asked.is_yes_or_no(answer) and not (asked.about_caller or asked.wants_detail):
                 return None
             odds = self._odds(f"{asked.question} {answer}", 0.0 if asked.wants_detail else 1.0)
-            if 1 - odds.nothing < _SURE_ANSWER:
+            if 1 - odds.nothing < (_SURE if asked.wants_date else _SURE_ANSWER):
                 return None
             static = odds.durable >= odds.passing
         return self._fact(f'Asked "{asked.question}": {answer}', static, said, spoken=answer)

@@ -30,7 +30,7 @@ _AND_I = re.compile(
 )
 # Speech has few stops: a comma stands for one, or nothing does.
 _COMMA_I = re.compile(
-    rf"(?<=,)\s+(?=(?:(?:and|but|also|actually|oh|um|uh|well|und|y|et|e|en)\s+)*(?:{_SELF})\b"
+    rf"(?<=,)\s+(?=(?:(?:and|but|also|actually|oh|um|uh|well|because|cos|und|denn|weil|y|es que|porque|et|car|parce que|e|en|want|omdat|perché)\s+)*(?:{_SELF})\b"
     r"(?! (?:mean|think|guess|suppose|know|say|said|hope|believe|imagine|must say|glaube|denke|meine|pense|crois)\b))",
     re.IGNORECASE,
 )
