@@ -7,15 +7,18 @@ import json
 import logging
 
 import pytest
+from livekit.agents import ChatContext, llm
 
-from supermemory_livekit.testing import Fail, ToolCall, WireStep, Work
+from supermemory_livekit.capture.memory_talk import FOLLOW_UPS
+from supermemory_livekit.testing import Fail, ScriptedLLM, ToolCall, WireStep, Work
+from supermemory_livekit.testing.llm import Reply
 from tests.support.clock import VirtualClock
 from tests.support.privacy import assert_private
 from tests.support.sessions import say, started
 
 from .conftest import LOGGERS, SECRETS
 from .faults import FAULTS
-from .world import World, agent_over, echo, uses
+from .world import World, agent_over, echo
 
 ANA, BO = "ana-zanzibar", "bo@zanzibar.example"
 
@@ -27,22 +30,32 @@ async def test_no_word_memory_tag_or_key_is_logged_on_any_path(
     """Case P2, Design 6: recall, capture, tools, rebind and closing, all of them well and badly, at DEBUG."""
     await world.knows(ANA, "Likes zanzibar tea.")
     memory = world.memory(ANA, "zanzibar room")
-    tools = uses(
+    calls = (
         ToolCall("remember", {"memory": "Has a zanzibar parrot."}),
         ToolCall("forget", {"memory_text": "Likes zanzibar coffee."}),
         ToolCall("search_memories", {"query": "zanzibar tea"}),
     )
+
+    def reply(context: ChatContext, offered: list[llm.Tool]) -> Reply:
+        last = context.items[-1]
+        plain = last.type != "message" or "plainly" in (last.text_content or "")
+        return "Done." if plain else calls
+
+    tools = ScriptedLLM(reply)
     async with started(agent_over(memory), llm=tools) as session:
         memory.attach(session)
         await say(session, "Hello from zanzibar.")
         world.fail(fault)
         await say(session, "Hello again from zanzibar.")
+        # The turn before is kept out of the call where something may have been forgotten in it.
+        for _ in range(1 + FOLLOW_UPS):
+            await say(session, "This is plainly said in zanzibar.")
         await asyncio.sleep(20)
         memory.bind(container_tag=BO)
         await say(session, "And hello from somebody else in zanzibar.")
     await memory.aclose()
     sent = json.dumps([[request.path, request.body] for request in world.wire.requests])
-    assert all(words in sent for words in ("Hello again from zanzibar.", "zanzibar parrot", ANA))
+    assert all(words in sent for words in ("plainly said in zanzibar", "zanzibar parrot", ANA))
     assert any(record.name == "supermemory_livekit" for record in caplog.records)
     for name in LOGGERS:
         assert_private(caplog, SECRETS, logger=name)
