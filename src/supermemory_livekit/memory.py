@@ -418,7 +418,9 @@ class SupermemoryLiveKit(EventSource):
             query = ""
             found = await self._recall.for_greeting()
         else:
-            found = await self._recall.for_message(message.id, query, asked_at=asked_at)
+            found = await self._recall.for_message(
+                message.id, query, asked_at=asked_at, shown=lambda hits: _not_in(context, hits)
+            )
         # The caller may have changed while we waited; what was found is then somebody else's.
         if not self._still_for(tag):
             return None

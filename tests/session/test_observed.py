@@ -366,3 +366,42 @@ async def test_a_reply_of_the_mirror_is_told_as_such(clock: VirtualClock) -> Non
     (recalled,) = listener.of(Recalled)
     assert (recalled.outcome, recalled.sources) == ("found", ("mirror",))
     assert measured.change("supermemory.recall.duration", outcome="found", source="mirror") == 1
+
+
+async def test_hits_that_the_model_has_before_it_already_are_no_find(clock: VirtualClock) -> None:
+    """Decision 18: `found` and `hits` tell what the model was shown; a call finds its own words."""
+    store = ScriptedStore()
+    memory = memory_over(store)
+    listener = Listener(memory)
+    async with started(agent_over(memory), llm=ScriptedLLM(yes)) as session:
+        memory.attach(session)
+        await say(session, "I would like a new horn.")
+        await asyncio.sleep(1)
+        store.hits[TAG] = [Hit(store.document(TAG, "lk-room-1") or "", 0.9)]
+        await say(session, "And a second horn please.")
+    await memory.aclose()
+    assert [(recalled.outcome, recalled.hits) for recalled in listener.of(Recalled)] == [
+        ("empty", 0),
+        ("empty", 0),
+    ]
+
+
+async def test_an_outage_of_the_search_is_over_when_the_mirror_needs_it_no_more(clock: VirtualClock) -> None:
+    """Decision 18: "restored" when it is over; the search is not asked again, so nothing else would end it."""
+    store = knowing("Likes tea in the morning.").script(
+        "search", Fail(ServiceUnavailable("search answered 503", status=503))
+    )
+    store.script("memories", Work(after=1.0))
+    memory = memory_over(store, mirror=True)
+    listener = Listener(memory)
+    async with started(agent_over(memory), llm=ScriptedLLM(yes)) as session:
+        memory.attach(session)
+        await say(session, "What do I drink in the morning?")
+        for _ in range(200):
+            if memory._recall._all_here():
+                break
+            await asyncio.sleep(0.05)
+        await say(session, "What do I drink in the morning, then?")
+    await memory.aclose()
+    (begun,) = [outage for outage in listener.of(Degraded) if outage.what == "search"]
+    assert Restored("search", begun.since) in listener.of(Restored)

@@ -15,7 +15,7 @@ Every answer carries the container tag it was asked for and is dropped when anot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -75,7 +75,6 @@ class Recollection:
 
     profile: Profile | None = None
     hits: tuple[Hit, ...] = ()
-    """More than `search_limit` where turns of this call may be among them."""
     tail: Tail | None = None
     """The end of the last call, while the service has made no memories of it."""
 
@@ -276,10 +275,18 @@ class Recall:
             await self.preload()
         return self._known()
 
-    async def for_message(self, message_id: str, text: str, *, asked_at: float | None = None) -> Recollection:
+    async def for_message(
+        self,
+        message_id: str,
+        text: str,
+        *,
+        asked_at: float | None = None,
+        shown: Callable[[Sequence[Hit]], Sequence[Hit]] = lambda hits: hits,
+    ) -> Recollection:
         """What to show for this message of the caller. Waits until `recall_timeout` at most; never raises.
 
-        `asked_at`: loop time from which that counts, when some of it has been waited already.
+        `asked_at`: loop time from which that counts, when some of it has been waited already. `shown`: leaves out the
+        hits that the model has before it already.
         """
         if self._tag is None:
             return Recollection()
@@ -293,7 +300,9 @@ class Recall:
             await self._wait_for(lookup)
             if lookup.tag != self._tag:
                 return Recollection()
-            hits, sources = self._hits(lookup)
+            found, sources = self._hits(lookup)
+            hits = tuple(shown(found)[: self._params.search_limit])
+            sources = sources if hits else ()
             outcome = self._outcome(lookup, hits)
             current.set_attribute("supermemory.recall.outcome", outcome)
             current.set_attribute("supermemory.recall.hits", len(hits))
@@ -375,6 +384,8 @@ class Recall:
             else:
                 lookup.mirrored = self._start_search_here(mirror, lookup.text)
             if self._all_here():
+                # The service's search is not asked any more in this call, so nothing would end an outage of it.
+                self._search_patience.answered()
                 return
         asked = self._asked.nearest(lookup.text)
         if asked is not None:
