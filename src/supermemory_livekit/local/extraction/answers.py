@@ -18,7 +18,8 @@ _SERVICE = re.compile(
     r"did (?:that|you)|"
     r"is there anything|anything else|does that|is that (?:okay|ok|all|fine|alright)|can you (?:hear|see|"
     r"hold|repeat|spell)|"
-    r"are you (?:still )?(?:there|here|on the line|with me|ready|sure|okay)\b|how are you|how can i help|what can i do|how may i|"
+    r"are you (?:still )?(?:there|here|on the line|with me|ready|sure|okay)\b|how are you|how can i help|"
+    r"what can i do|how may i|"
     r"are you calling|ready|"
     r"have you (?:tried|got a pen)|is now a good time|how (?:do|did) you (?:like|hear|find)|okay\?|isn't it|"
     r"and you|huh|right\?|what do you think|how(?:'s| is| are) (?:it|things|the|your)|"
@@ -39,8 +40,10 @@ _SERVICE = re.compile(
 _OPEN = re.compile(
     r"^(?:(?:and|so|oh|well|und|y|et|e|en|also|dann|entonces|alors|então|allora|dus|[\w' ]{1,25},)[ ,]+)*"
     r"(?:how (?!many|much|old|long|often|tall|should i|do you (?:take|spell|pay|like your|want))|"
-    r"(?:any|was there any|did you have any|have you had any) (?:trouble|problems?|news|difficult\w+|luck|visitors|plans)|"
-    r"what(?:'s| is| are| was| did| has| have| happened)\b.*\b(?:happen\w*|news|up to|been doing|you do (?:today|yesterday)|"
+    r"(?:any|was there any|did you have any|have you had any) (?:trouble|problems?|news|difficult\w+|luck|visitors|"
+    r"plans)|"
+    r"what(?:'s| is| are| was| did| has| have| happened)\b.*\b(?:happen\w*|news|up to|been doing|you do (?:today|"
+    r"yesterday)|"
     r"(?:doctor|dentist) say|on your mind|talk about|wrong|going on)|what happened|"
     r"(?:did|have) you (?:enjoy|have a|manage|get (?:your|the|out)|sleep|been (?:out|busy)|had any)|"
     r"wie (?!viel|alt|lange|oft|heißen|ist ihr|lautet|groß|schreib)|gab es|was (?:haben sie|hast du) (?:heute|gestern)|"
@@ -52,11 +55,18 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _WHEN = re.compile(
-    r"\b(?:when|wann|cuándo|quand|quando|wanneer|who am i|whom|mit wem|con quién|à qui|com quem|con chi|met wie)\b",
+    r"\b(?:when|wann|cuándo|quand|quando|wanneer)\b",
     re.IGNORECASE,
 )
-_CHECKS = re.compile(
-    r"^(?:so )?(?:that(?:'s| is)|is that|das ist|also|entonces|c'est|dus|quindi|então)\b", re.IGNORECASE
+_TIME = re.compile(
+    r"\d|\b(?:after|before|from|mornings?|afternoons?|evenings?|weekends?|nights?|noon|tomorrow|\w+day|at|nach|ab|"
+    r"vor|um|"
+    r"morgens|vormittags?|nachmittags?|abends?|\w+tags?|antes|después|a partir|mañanas?|tardes?|noches?|lunes|martes|"
+    r"miércoles|jueves|viernes|sábados?|domingos?|après|avant|matins?|après-midi|soirs?|lundi|mardi|mercredi|jeudi|"
+    r"vendredi|samedi|dimanche|depois|manhãs?|noites?|segundas?|terças?|quartas?|quintas?|sextas?|dopo|prima|mattin\w+|"
+    r"pomeriggi\w*|sera|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|na|voor|vanaf|'s \w+|ochtend\w*|"
+    r"middag\w*|avond\w*|\w+dag)\b",
+    re.IGNORECASE,
 )
 _ABOUT_CALLER = re.compile(
     r"\b(?:you|your|you're|du|dein\w*|sie|ihr\w*|usted|tú|tu|su|vous|votre|vos|você|seu|sua|lei|suo|sua|u|"
@@ -72,7 +82,8 @@ _DETAIL = re.compile(
     r"adresse|wohnen|"
     r"nombre|teléfono|dirección|vive|nom|téléphone|adresse|habitez|nome|telefone|endereço|mora|telefono|"
     r"indirizzo|abita|"
-    r"naam|telefoonnummer|adres|woont|rauch\w*|tiere?|haustier\w*|vegetari\w*|vegan\w*|végétari\w*|hijos|niños|mascotas?|fuma|enfants|animaux|fumez|filhos|"
+    r"naam|telefoonnummer|adres|woont|rauch\w*|tiere?|haustier\w*|vegetari\w*|vegan\w*|végétari\w*|hijos|niños|"
+    r"mascotas?|fuma|enfants|animaux|fumez|filhos|"
     r"animais|figli|animali|huisdier\w*|kinderen|rookt)\b",
     re.IGNORECASE,
 )
@@ -94,13 +105,17 @@ _YES_NO = re.compile(
     re.IGNORECASE,
 )
 _NO_ANSWER = re.compile(
-    r"^(?:\W|\b(?:oh|well|uh|um|hm+|so|and|ach|tja|puh|naja?|pues|bueno|uy|eh|euh|ben|bah|alors|olhe|bem|allora|beh|mah|nou)\b)*(?:i (?:don't|do not) (?:know|remember|want to|wanna)|"
+    r"^(?:\W|\b(?:oh|well|uh|um|hm+|so|and|ach|tja|puh|naja?|pues|bueno|uy|eh|euh|ben|bah|alors|olhe|bem|allora|beh|"
+    r"mah|nou)\b)*(?:i (?:don't|do not) (?:know|remember|want to|wanna)|"
     r"i'm not sure|not sure|no idea|"
     r"why|what|who|where|when|how|pardon|sorry|hold on|hang on|wait|one (?:moment|second)|let me|never mind|"
     r"you tell me|(?:it |that )?depends|wait|whenever|don't ask|ask me another|now you're asking|good question|"
-    r"(?:two|three|a (?:few|couple of)|one or two) (?:\w+ )?things|yes,? (?:two|three|a (?:few|couple of)) (?:\w+ )?things|"
-    r"(?:das )?kommt (?:ganz )?drauf an|moment|warten sie|(?:zwei|drei) (?:sachen|dinge)|fragen sie (?:mich )?(?:lieber )?nicht|"
-    r"(?:pues )?depende|espere|un momento|(?:dos|tres) (?:cosas|cositas)|ça dépend|attendez|un instant|(?:deux|trois) choses|"
+    r"(?:two|three|a (?:few|couple of)|one or two) (?:\w+ )?things|yes,? (?:two|three|a (?:few|"
+    r"couple of)) (?:\w+ )?things|"
+    r"(?:das )?kommt (?:ganz )?drauf an|moment|warten sie|(?:zwei|drei) (?:sachen|dinge)|"
+    r"fragen sie (?:mich )?(?:lieber )?nicht|"
+    r"(?:pues )?depende|espere|un momento|(?:dos|tres) (?:cosas|cositas)|ça dépend|attendez|un instant|(?:deux|"
+    r"trois) choses|"
     r"um momento|(?:duas|três) (?:coisas|coisinhas)|dipende|aspetti|un attimo|(?:due|tre) (?:cose|cosette)|"
     r"(?:dat )?hangt ervan af|dat ligt eraan|wacht|(?:twee|drie) (?:dingen|dingetjes)|"
     r"i have a question|i'd like to (?:know|ask)|hello|hi|hey|(?:i )?appreciate|thanks|thank you|"
@@ -132,16 +147,6 @@ class Asked:
         return _OPEN.match(self.question.lstrip(" ¿")) is not None
 
     @property
-    def is_check(self) -> bool:
-        """It repeats what the caller has just said ("That is r dot lee?")."""
-        return _CHECKS.match(self.question) is not None
-
-    @property
-    def wants_date(self) -> bool:
-        """It asks when or who, to which a fact has a date, a number or a name."""
-        return _WHEN.search(self.question) is not None
-
-    @property
     def about_caller(self) -> bool:
         return _ABOUT_CALLER.search(self.question) is not None
 
@@ -152,6 +157,10 @@ class Asked:
 
     def is_yes_or_no(self, answer: str) -> bool:
         return _YES_NO.match(answer) is not None
+
+    def lacks_time(self, answer: str) -> bool:
+        """It asks when, and the answer names no time ("This week is a bad one")."""
+        return _WHEN.search(self.question) is not None and _TIME.search(answer) is None
 
     def is_no_answer(self, answer: str) -> bool:
         """The answer evades the question, or holds nothing to keep."""
@@ -166,7 +175,7 @@ class Asked:
 
 def question_of(text: str) -> Asked | None:
     """The question that ends an agent's turn; None when it does not end with one."""
-    parts = list(sentences(text))
+    parts = list(sentences(text, tags=True))
     if not parts or not is_question(parts[-1]) or len(parts[-1]) > _LONGEST:
         return None
     # A question may end with a tag of its own: "You're in Lisbon. Is that right?"

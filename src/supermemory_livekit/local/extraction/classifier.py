@@ -1,6 +1,7 @@
 """Tells whether a sentence says something worth keeping about the person who says it.
 
-A logistic regression over sentence vectors and the features in `features.py`, fitted by `bench/train_facts.py` to sentences written for this project.
+A logistic regression over sentence vectors and the features in `features.py`, fitted by `bench/train_facts.py` to
+sentences written for this project.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ COUNT = len(_PATTERNS) + 9
 def features_of(texts: Sequence[str]) -> NDArray[np.float32]:
     """One row of `COUNT` features per text, each 0 or the same small number."""
     rows = [_row(text) for text in texts]
-    return np.array(rows, np.float32).reshape(len(texts), COUNT) * np.float32(_SCALE)
+    values: NDArray[np.float32] = np.array(rows, np.float32).reshape(len(texts), COUNT)
+    return np.multiply(values, np.float32(_SCALE))
 
 
 def _row(text: str) -> list[bool]:

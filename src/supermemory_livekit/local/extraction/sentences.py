@@ -30,7 +30,8 @@ _AND_I = re.compile(
 )
 # Speech has few stops: a comma stands for one, or nothing does.
 _COMMA_I = re.compile(
-    rf"(?<=,)\s+(?=(?:(?:and|but|also|actually|oh|um|uh|well|because|cos|und|denn|weil|y|es que|porque|et|car|parce que|e|en|want|omdat|perché)\s+)*(?:{_SELF})\b"
+    rf"(?<=,)\s+(?=(?:(?:and|but|also|actually|oh|um|uh|well|because|cos|und|denn|weil|y|es que|porque|et|car|"
+    rf"parce que|e|en|want|omdat|perché)\s+)*(?:{_SELF})\b"
     r"(?! (?:mean|think|guess|suppose|know|say|said|hope|believe|imagine|must say|glaube|denke|meine|pense|crois)\b))",
     re.IGNORECASE,
 )
@@ -66,6 +67,15 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 
+# "I get up at four, you see?" is stated, not asked.
+_TAG = re.compile(
+    r"(?:[,.]\s*)(?:you (?:know|see)(?: what i mean)?|right|innit|eh|see|aren't i|don't i|you follow|weißt du|"
+    r"wissen sie|"
+    r"verstehen sie|nicht wahr|oder|gell|ne|¿?(?:sabe(?: usted)?|me entiende|entiende|verdad|no)|vous (?:voyez|savez|"
+    r"comprenez)|"
+    r"hein|n'est-ce pas|percebe|está a ver|não é|né|(?:mi )?capisce|sa|vero|no|hè|toch|weet (?:u|je)(?: wel)?)\?$",
+    re.IGNORECASE,
+)
 _FILLERS = re.compile(
     r"^(?:(?:well|uh+|um+|er+m?|hm+|ah+|oh+|so|okay|ok|yeah|yes|yep|yup|right|sure|hi|hello|hey|there|"
     r"good (?:morning|afternoon|evening)|actually|anyway|look|listen|you know|i mean|like|basically|honestly|"
@@ -183,21 +193,22 @@ _COMMON = frozenset(
 )
 
 
-def sentences(text: str) -> Iterator[str]:
+def sentences(text: str, *, tags: bool = False) -> Iterator[str]:
     """The statements of a turn, in order: sentences, and the halves of "my name is … and I want …".
 
+    `tags` leaves "right?" at the end of a statement, by which an agent asks and a caller only talks.
     A part that ends with a comma belongs to the same sentence as the next.
     """
     start = 0
     for found in _END.finditer(text):
         if _ABBREVIATION.search(text[max(start, found.start() - 12) : found.start()]):
             continue
-        yield from _statements(text[start : found.start()])
+        yield from _statements(text[start : found.start()], tags)
         start = found.end()
-    yield from _statements(text[start:])
+    yield from _statements(text[start:], tags)
 
 
-def _statements(sentence: str) -> Iterator[str]:
+def _statements(sentence: str, tags: bool) -> Iterator[str]:
     sentence = sentence.strip()
     if len(sentence) > _LONGEST_READ:  # speech without stops
         sentence = sentence[:_LONGEST_READ].rsplit(" ", 1)[0]
@@ -208,6 +219,8 @@ def _statements(sentence: str) -> Iterator[str]:
             yield from _halves(before.rstrip(" ,") + ("," if "," in found[0] else ""))
             start = found.end()
     sentence = sentence[start:].strip()
+    if not tags:
+        sentence = _TAG.sub(".", sentence)
     if sentence.endswith("?"):  # a question stays one, whichever half asks it
         yield sentence
     else:
