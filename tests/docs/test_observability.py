@@ -13,7 +13,8 @@ from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import CollectorRegistry, generate_latest
 
-from supermemory_livekit import Degraded, Recalled, Restored, Stored, events, metrics
+from supermemory_livekit import Degraded, Recalled, Restored, Stored, events
+from supermemory_livekit.observability import metrics
 from tests.docs.update_readme import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "how-to" / "observability.md").read_text("utf-8")
