@@ -331,7 +331,9 @@ async def test_the_next_call_delivers_what_is_left_before_its_own(committed: boo
     third.say("caller", "question 5")
     third.capture.wake()
     await asyncio.sleep(60)
-    assert stored(store) == first.said[ANA] + second.said[ANA] + third.said[ANA]
+    # Of two living calls that wait for the dead one's words, either may be first.
+    waiting = (second.said[ANA] + third.said[ANA], third.said[ANA] + second.said[ANA])
+    assert stored(store) in [first.said[ANA] + later for later in waiting]
     for call in (second, third):
         await call.capture.aclose(8)
     assert not files(tmp_path)
