@@ -3,7 +3,8 @@
     python bench/train_facts.py
 
 Logistic regression over sentence vectors and the features in `features.py`, three classes. Deterministic: the same
-sentences and the same encoder give the same file. The labelled calls that `bench/facts.py` measures with are not read here.
+sentences and the same encoder give the same file. The labelled calls that `bench/facts.py`
+measures with are not read here.
 """
 
 from __future__ import annotations

@@ -520,3 +520,41 @@ async def test_a_memory_is_named_also_by_a_longer_wish() -> None:
 async def test_facts_of_strangers_calls_are_found() -> None:
     """docs/decisions/0004: calls written by somebody who never saw the rules."""
     assert _enough(await measure("strangers", RuleExtractor(), show=False), 0.88, 0.78)
+
+
+async def test_facts_of_talkative_strangers_are_found() -> None:
+    """docs/decisions/0004: calls of people who digress, written by somebody who never saw the rules."""
+    assert _enough(await measure("talkers", RuleExtractor(), show=False), 0.76, 0.69)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "A: How was the concert? / C: my brother lost his hat and we all sang",
+        "A: How are you today? / C: like a rusty gate",
+        "A: When can the nurse call? / C: this week is a bad one",
+        "A: Would you rather mornings or evenings? / C: Hold on. It's the parcel man.",
+        "C: I work in Kilburn, no, what am I saying.",
+        "C: The man at the till goes, I'm allergic to coins, and I'm off for my tea.",
+    ],
+)
+async def test_moods_stories_quotes_and_half_sentences_are_no_facts(said: str) -> None:
+    """docs/decisions/0004: what talkative people say on the way to a fact."""
+    assert texts(await heard(*said.split(" / "))) == []
+
+
+async def test_an_answer_that_only_confirms_what_the_agent_repeats_adds_nothing() -> None:
+    """Reference: the same fact is stored once."""
+    said = (
+        "C: My email is ann dot lee at mail dot com.",
+        "A: So ann dot lee at mail dot com?",
+        "C: that's it",
+    )
+    assert len((await heard(*said)).add) == 1
+
+
+async def test_a_tag_does_not_make_a_question_of_a_statement() -> None:
+    """ "You know?" asks for nothing."""
+    assert texts(await heard("C: I work nights at the hospital, you know?")) == [
+        "I work nights at the hospital."
+    ]

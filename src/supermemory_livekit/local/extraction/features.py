@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .language import languages
 
-__all__ = ["COUNT", "features_of"]
+__all__ = ["COUNT", "PAST", "features_of"]
 
 _SCALE = 0.25
 """Sentence vectors have length 1: a feature of this size weighs about as much as a few of their dimensions."""
@@ -26,7 +26,7 @@ _OWN = re.compile(
     r"onze)\b",
     re.IGNORECASE,
 )
-_PAST = re.compile(
+PAST = re.compile(
     r"\b(?:was|were|had|did|went|came|got|saw|said|told|took|put|fell|laughed|stood|sat|\w+ed|war|waren|hatte|kam|"
     r"ging|habe?|fue|era|había|\w+ó|était|avait|\w+é|foi|estava|ho|\w+[au]to|heb|heeft|ge\w+)\b",
     re.IGNORECASE,
@@ -50,7 +50,7 @@ _LIKENESS = re.compile(
     re.IGNORECASE,
 )
 _DIGIT = re.compile(r"\d")
-_PATTERNS = (_SAID_BY_SELF, _OWN, _PAST, _DENIAL, _HABIT, _OTHERS, _LIKENESS, _DIGIT)
+_PATTERNS = (_SAID_BY_SELF, _OWN, PAST, _DENIAL, _HABIT, _OTHERS, _LIKENESS, _DIGIT)
 
 COUNT = len(_PATTERNS) + 9
 """Features of a sentence."""
@@ -60,7 +60,8 @@ def features_of(texts: Sequence[str]) -> NDArray[np.float32]:
     """One row of `COUNT` features per text, each 0 or the same small number."""
     rows = [_row(text) for text in texts]
     values: NDArray[np.float32] = np.array(rows, np.float32).reshape(len(texts), COUNT)
-    return np.multiply(values, np.float32(_SCALE))
+    values *= _SCALE
+    return values
 
 
 def _row(text: str) -> list[bool]:

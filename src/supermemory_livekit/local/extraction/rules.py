@@ -16,6 +16,7 @@ from supermemory_livekit.retrieval import Embedder, load_embedder
 
 from .answers import Asked, question_of
 from .classifier import Classifier, Odds, load_classifier
+from .features import PAST
 from .known import Told, confirms, named_in, replaced_by, restates, same_as, swapped
 from .language import language_of, languages
 from .sentences import clean, content_words, is_latin, is_question, sentences
@@ -34,7 +35,7 @@ stories. A sentence in which they do not name themselves is then kept for a patt
 _SURE_STORY = 0.95
 """The same for what they tell in the past tense there."""
 _JEST = 0.2
-"""Odds below which the classifier overrules a rule that is sure: "I'm allergic to ironing"."""
+"""Odds below which the classifier overrules a rule that is sure. Few jokes are that plain to it."""
 _TALKING = 30
 """Words from which a turn is a long one."""
 _SURE_ANSWER = 0.65
@@ -77,7 +78,8 @@ _ANEW = re.compile(
 )
 # "I work in Leeds, no, what am I saying": the half sentence does not hold.
 _SLIP = re.compile(
-    r"\b(?:no,? )?(?:what am i (?:saying|on about|talking about)|i tell a lie|listen to me|was (?:rede?|sage?|"
+    r"\b(?:no,? )?(?:what am i (?:saying|on about|talking about)|i tell a lie|no,? (?:wait|hang on|"
+    r"hold on),? (?:that|it|\w+'s|i\b|gone|no\b)|listen to me|was (?:rede?|sage?|"
     r"erzähle?) ich(?: denn| da)?|"
     r"qué (?:digo|estoy diciendo)|qu'est-ce que je (?:dis|raconte)|(?:o )?que (?:é que )?(?:eu )?(?:estou a dizer|"
     r"digo eu)|"
@@ -98,6 +100,7 @@ _QUOTES_AT_LENGTH = re.compile(
     re.IGNORECASE,
 )
 _NARRATES = re.compile(
+    r"^(?:and )?so (?:i'm|we're|i|we) (?:just )?(?:\w+ing|open|turn|get|go|come|look|walk|say|stood|sat)\b|"
     r"\b(?:i|we) (?:just |only |then |nearly |almost )?"
     r"(?!moved|retired|stopped|married|divorced|started|joined|lost|need\w*|used)"
     r"(?:\w+ed|went|saw|got|put|had|fell|sat|stood|gave|took|told|said|was|were|came|ran|thought|found|forgot|made|"
@@ -260,6 +263,8 @@ class _Call:
                 continue
             corrected = corrected or _WAS_WRONG.search(part) is not None
             asked = self._asked if number == 0 or (previous is None and number == 1) else None
+            if asked is not None and number == 1 and asked.is_no_answer(clean(parts[0]) or parts[1]):
+                asked = None  # "Hold on. It's the postman."
             unfinished = number + 1 < len(parts) and part[-1] not in ".!?…"
             if unfinished and self._kept == kept and self._language.take_back.search(part):
                 return  # "don't write this down, but …" means what is still to come
@@ -383,7 +388,10 @@ class _Call:
         rule = self._rule(text, sure=False, personal=personal)
         odds = self._odds(text, 0.5 if rule is not None else 1.0)
         if rule is not None:
-            if 1 - odds.nothing < (_DOUBT_TALKING if self._talking else _DOUBT):
+            enough = _DOUBT
+            if self._talking:
+                enough = _SURE if _NARRATES.search(text) or PAST.search(text) else _DOUBT_TALKING
+            if 1 - odds.nothing < enough:
                 return None
             return self._fact(text, rule and odds.durable >= odds.passing, said)
         if self._talking and not personal:
