@@ -367,6 +367,44 @@ async def test_words_before_the_first_bind_are_not_given_to_somebody_else(
     assert "pigeons" not in sent(store)
 
 
+async def test_words_before_the_first_bind_are_kept_when_their_speaker_has_left_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Design 5: capture loses no word; a backend may find out who it was when the caller has hung up."""
+    ana = Person("ana")
+    line = Line(monkeypatch, ana)
+    store = ScriptedStore()
+    memory = memory_over(store)
+    async with started(agent_over(memory), llm=ScriptedLLM(echoes)) as session:
+        memory.attach(session)
+        hears(session, "ana has pigeons")
+        await say(session, "Ana has pigeons.")
+        line.linked_participant = None
+        memory.bind(container_tag="user_1", session_id="room-1")
+    await memory.aclose()
+    assert "Caller: Ana has pigeons." in sent(store, "user_1")
+
+
+async def test_the_answer_to_what_another_participant_typed_is_not_stored_when_the_first_is_back(
+    monkeypatch: pytest.MonkeyPatch, clock: VirtualClock
+) -> None:
+    """Issue: never stored under the first one's tag; what is typed is not heard."""
+    ana, ben = Person("ana"), Person("ben")
+    line = Line(monkeypatch, ana)
+    store = ScriptedStore()
+    memory = memory_over(store)
+    memory.bind(participant=ana)
+    async with ScriptedCaller(agent_over(memory), llm=ScriptedLLM(answers_at_length)) as caller:
+        memory.attach(caller.session)
+        line.linked_participant = ben
+        answer = caller.session.generate_reply(user_input="my hidden thing")
+        await caller.hears_beginning()
+        line.linked_participant = ana
+        await answer
+    await memory.aclose()
+    assert "pigeons" not in sent(store)
+
+
 @pytest.mark.parametrize("first", ["ana", "ben"])
 async def test_words_are_not_searched_for_ahead_when_the_line_changed_since_they_were_begun(
     first: str, monkeypatch: pytest.MonkeyPatch

@@ -153,7 +153,7 @@ class Conversation:
             self._consent.unbound()
             return
         on_the_line = self._line.speaker or self._line.linked
-        if self._unbound_speakers - {on_the_line}:
+        if len(self._unbound_speakers | ({on_the_line} if on_the_line is not None else set())) > 1:
             # Some of it was said by somebody else.
             self._discard_unbound()
         self._unbound_speakers.clear()
@@ -287,7 +287,7 @@ class Conversation:
         bound_caller = self._binding.bound_caller_speaks()
         self._memory_talk.begins(role)
         if role == "caller":
-            turn = self._committed_turn(item.id)
+            turn = self._committed_turn(item.id, bound_caller)
             scope, private, kept_out = turn.scope, turn.private, self._memory_talk.keeps_out()
         else:
             turn = None
@@ -363,12 +363,13 @@ class Conversation:
         speech = reply_in_progress()
         return self._reply(speech) if speech is not None else None
 
-    def _committed_turn(self, message_id: str) -> _Turn:
+    def _committed_turn(self, message_id: str, bound_caller: bool) -> _Turn:
         """The turn that is committed at this moment, with whose it is and whether it may be kept."""
         turn = self._turn(message_id)
         self._note_owner(turn)
         tag = turn.scope.container_tag if turn.scope is not None else None
-        turn.private = self._consent.turn_over() or turn.private or not self._consent.given_by(tag)
+        allowed = bound_caller and self._consent.given_by(tag)
+        turn.private = self._consent.turn_over() or turn.private or not allowed
         # Kept for who said it; not looked up for who is bound by now.
         turn.searchable = turn.searchable and turn.scope == self._binding.scope
         turn.listened_to = self._line.linked
