@@ -116,23 +116,26 @@ def test_a_caller_is_shown_exported_and_erased(service: Service, tmp_path: Path)
 
     shown = service.command("inspect", "--tag", PHONE)
     assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.startswith(f"Tag: {tag}\n")
     assert "Profile:" in shown.stdout
     assert "Memories (2):" in shown.stdout
     assert "Documents (2):" in shown.stdout
     assert "Likes [bold]tea [31m" in shown.stdout, "no markup, and nothing that steers a terminal"
     assert "\x1b" not in shown.stdout
     in_json = json.loads(service.command("inspect", "--tag", PHONE, "--json").stdout)
+    assert in_json["tag"] == tag
     assert {one["custom_id"] for one in in_json["documents"]} == {"lk-room", None}
 
     exported = service.command("export", "--tag", PHONE, "--spool-dir", str(spool))
-    assert (exported.returncode, exported.stderr) == (0, "")
     found = records(exported.stdout)
+    assert (exported.returncode, exported.stderr) == (0, f"Written: {len(found)} records of {tag}\n")
     assert {one["kind"] for one in found} == {"profile", "memory", "document", "turn"}
     texts = {one["text"] for one in found if "text" in one}
     assert {LINE, FACT, "secret words"} <= texts
     file = tmp_path / "caller.jsonl"
     to_file = service.command("export", "--tag", PHONE, "--output", str(file))
-    assert to_file.returncode == 0
+    assert (to_file.returncode, to_file.stderr) == (0, "")
+    assert to_file.stdout.endswith(f" records of {tag}\n")
     assert records(file.read_text("utf-8")) == [one for one in found if one["kind"] != "turn"]
     assert file.stat().st_mode & 0o777 == 0o600
 
@@ -140,9 +143,10 @@ def test_a_caller_is_shown_exported_and_erased(service: Service, tmp_path: Path)
     assert (erased.returncode, erased.stderr) == (0, "")
     result = json.loads(erased.stdout)
     assert result["clean"]
+    assert result["tag"] == tag
     assert (result["documents"], result["memories"], result["turns"]) == (2, 2, 1)
     empty = service.command("export", "--tag", PHONE, "--spool-dir", str(spool))
-    assert (empty.returncode, empty.stdout, empty.stderr) == (0, "", "")
+    assert (empty.returncode, empty.stdout, empty.stderr) == (0, "", f"Written: 0 records of {tag}\n")
     assert list(spool.glob("*.spool")) == []
     assert len(asyncio.run(service.documents("other"))) == 2
 
@@ -152,7 +156,11 @@ def test_erase_says_what_it_did_and_what_to_do(service: Service, tmp_path: Path)
     done = service.command("erase", "--tag", "nobody", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Left:      nothing\n" in done.stdout
+    assert done.stdout.startswith("Tag:       nobody\n")
     assert "Read back: nothing is known of this caller\n" in done.stdout
+    assert "To note:   nothing was found to delete either; was it the right tag?\n" in done.stdout
+    asyncio.run(service.fill("known"))
+    assert "To note:" not in service.command("erase", "--tag", "known", "--yes").stdout
     refused = service.command("erase", "--tag", "nobody", "--yes", SUPERMEMORY_API_KEY="wrong")
     assert refused.returncode == 1
     assert "Left:      not known" in refused.stdout
@@ -241,7 +249,7 @@ def test_an_export_that_fails_leaves_no_file(
 def test_a_caller_nobody_knows_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A script that inspects a new caller goes on."""
     assert inspect.main(["--tag", "ana", "--base-url", f"local:{tmp_path / 'memory.db'}"]) == 0
-    assert capsys.readouterr().out == "Nothing is known of this caller.\n"
+    assert capsys.readouterr().out == "Tag: ana\nNothing is known of this caller.\n"
 
 
 def test_a_service_that_does_not_answer_is_one_line_and_exit_code_1(service: Service) -> None:

@@ -52,9 +52,9 @@ def main(arguments: Sequence[str]) -> int:
     async def work(store: MemoryStore) -> int:
         result = await erase_everywhere(store, given.tag, spool_dir=spool_dir, timeout=given.timeout)
         if given.json:
-            print(json.dumps({**asdict(result), "clean": result.clean}))
+            print(json.dumps({"tag": given.tag, **asdict(result), "clean": result.clean}))
         else:
-            _report(result)
+            _report(result, given.tag)
         return 0 if result.clean else FAILED
 
     return with_store(given.base_url, work)
@@ -71,7 +71,8 @@ def _confirmed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _report(result: Erasure) -> None:
+def _report(result: Erasure, tag: str) -> None:
+    print(f"Tag:       {tag}")
     print(f"Deleted:   {counted(result.documents, 'document')}, {_memories(result.memories)}")
     print(f"Not sent:  {counted(result.turns, 'turn')} that waited in the spool")
     left = [
@@ -90,6 +91,8 @@ def _report(result: Erasure) -> None:
         print(f"Problem:   {', '.join(where)}: {what}")
     if result.clean:
         print("Read back: nothing is known of this caller")
+        if not (result.documents or result.memories or result.turns):
+            print("To note:   nothing was found to delete either; was it the right tag?")
     elif any("deleting the container tag" in problem for problem in result.problems):
         print("To do:     run this again with a key of an owner or admin, who may delete a container tag")
     elif result.unmarked:

@@ -42,8 +42,9 @@ def main(arguments: Sequence[str]) -> int:
             async for record in export_caller(store, given.tag, spool_dir=given.spool_dir):
                 _write(out, record)
                 lines += 1
-            if given.output is not None:
-                print(f"Written: {counted(lines, 'record')}")
+            # Not among the records, where those are on standard output.
+            report = sys.stderr if given.output is None else sys.stdout
+            print(f"Written: {counted(lines, 'record')} of {given.tag}", file=report)
             return 0
 
         return work

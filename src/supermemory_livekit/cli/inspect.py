@@ -42,8 +42,9 @@ def main(arguments: Sequence[str]) -> int:
         memories = await _memories(store, given.tag, limit)
         documents = await _documents(store, given.tag, limit)
         if given.json:
-            print(json.dumps(_as_json(profile, memories, documents)))
+            print(json.dumps({"tag": given.tag, **_as_json(profile, memories, documents)}))
         else:
+            print(f"Tag: {given.tag}")
             _show(profile, memories, documents)
         return 0
 
