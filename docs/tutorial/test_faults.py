@@ -1,6 +1,6 @@
 import asyncio
 
-from agent import answer
+from agent import PARAMS, answer
 
 from supermemory_livekit import SupermemoryLiveKit
 from supermemory_livekit.testing import Hang, ScriptedCaller, ScriptedLLM, ScriptedStore, VirtualClock, stored
@@ -9,7 +9,7 @@ from supermemory_livekit.testing import Hang, ScriptedCaller, ScriptedLLM, Scrip
 async def test_a_service_that_hangs_delays_a_reply_a_little_and_loses_no_word(
     supermemory_clock: VirtualClock, supermemory_store: ScriptedStore
 ) -> None:
-    memory = SupermemoryLiveKit.from_store(supermemory_store, container_tag="ana")
+    memory = SupermemoryLiveKit.from_store(supermemory_store, container_tag="ana", params=PARAMS)
     model = ScriptedLLM("Gladly. Under which name?")
 
     async with ScriptedCaller(lambda session: answer(session, memory), llm=model) as caller:

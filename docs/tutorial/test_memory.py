@@ -1,4 +1,4 @@
-from agent import answer
+from agent import PARAMS, answer
 
 from supermemory_livekit import SupermemoryLiveKit
 from supermemory_livekit.testing import ScriptedLLM, ScriptedStore, TextCaller, VirtualClock, expect, stored
@@ -9,7 +9,9 @@ async def test_a_guest_who_rings_back_is_known(
 ) -> None:
     supermemory_store.knows("ana", "Is allergic to peanuts.")
     supermemory_store.finds("ana", "Likes the risotto best.")
-    memory = SupermemoryLiveKit.from_store(supermemory_store, container_tag="ana", session_id="monday")
+    memory = SupermemoryLiveKit.from_store(
+        supermemory_store, container_tag="ana", params=PARAMS, session_id="monday"
+    )
     model = ScriptedLLM("There is.")
 
     async with TextCaller(lambda session: answer(session, memory), llm=model) as caller:
@@ -27,7 +29,7 @@ async def test_guests_do_not_hear_of_each_other(
     supermemory_clock: VirtualClock, supermemory_store: ScriptedStore
 ) -> None:
     supermemory_store.knows("ana", "Is allergic to peanuts.").knows("ben", "Sits by the window.")
-    memory = SupermemoryLiveKit.from_store(supermemory_store, container_tag="ben")
+    memory = SupermemoryLiveKit.from_store(supermemory_store, container_tag="ben", params=PARAMS)
     model = ScriptedLLM(["The risotto.", "By the window, as always?"])
 
     async with TextCaller(lambda session: answer(session, memory), llm=model) as caller:

@@ -1,13 +1,13 @@
 from pathlib import Path
 
-from agent import answer
+from agent import PARAMS, answer
 
 from supermemory_livekit import SupermemoryLiveKit
 from supermemory_livekit.testing import ScriptedLLM, TextCaller, expect
 
 
 async def call(day: str, words: str) -> ScriptedLLM:
-    memory = SupermemoryLiveKit(container_tag="ana", session_id=day)
+    memory = SupermemoryLiveKit(container_tag="ana", session_id=day, params=PARAMS)
     model = ScriptedLLM("Let me see.")
     async with TextCaller(lambda session: answer(session, memory), llm=model) as caller:
         await caller.says(words)

@@ -1,7 +1,7 @@
 import logging
 
 import pytest
-from agent import answer
+from agent import PARAMS, answer
 from watch import report
 
 from supermemory_livekit import ServiceUnavailable, SupermemoryLiveKit
@@ -19,7 +19,7 @@ async def test_a_call_that_could_not_be_stored_is_a_warning_without_its_words(
     caplog.set_level(logging.INFO)
     if broken:
         supermemory_store.breaks(Fail(ServiceUnavailable("the service answered 503", status=503)))
-    memory = SupermemoryLiveKit.from_store(supermemory_store, container_tag="ana")
+    memory = SupermemoryLiveKit.from_store(supermemory_store, container_tag="ana", params=PARAMS)
 
     async with TextCaller(lambda session: answer(session, memory), llm=ScriptedLLM("Gladly.")) as caller:
         await caller.says("A table by the window, please.")

@@ -15,4 +15,8 @@ async def report(memory: SupermemoryLiveKit) -> None:
     await memory.aclose()
     stats = memory.stats
     lost = stats.turns_unwritten + stats.turns_dropped
-    logger.log(logging.WARNING if lost else logging.INFO, "Call over", extra=dataclasses.asdict(stats))
+    level = logging.WARNING if lost else logging.INFO
+    # In the message for who reads the log, in `extra` for what collects it.
+    message = "Call over: %d turns stored, %d lost, %d replies with late memory"
+    extra = dataclasses.asdict(stats)
+    logger.log(level, message, stats.turns_written, lost, stats.recalls_late, extra=extra)

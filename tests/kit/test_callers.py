@@ -7,9 +7,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from livekit.agents import Agent, AgentSession
+from livekit.agents import Agent, AgentSession, function_tool
 
-from supermemory_livekit.testing import ScriptedCaller, ScriptedLLM, TextCaller, VirtualClock
+from supermemory_livekit.testing import (
+    ScriptedCaller,
+    ScriptedLLM,
+    TextCaller,
+    ToolCall,
+    UnexpectedCall,
+    VirtualClock,
+)
 
 Start = Callable[[AgentSession[Any]], Awaitable[object]]
 Caller = Callable[[Start], "TextCaller | ScriptedCaller"]
@@ -102,3 +109,44 @@ async def test_the_wait_of_a_speaker_ends_with_the_first_sound(clock: VirtualClo
             await caller.hears_reply()
             # the preemptive attempt starts with the final transcript
             assert caller.waited == pytest.approx(3.1, abs=0.15)
+
+
+@pytest.mark.parametrize("make", [TextCaller, ScriptedCaller])
+@pytest.mark.parametrize("unknown", [False, True])
+async def test_a_tool_that_was_not_offered_fails_the_call_and_names_those_that_were(
+    make: type[TextCaller | ScriptedCaller], unknown: bool, clock: VirtualClock
+) -> None:
+    """A stranger's remark: a misspelt tool gave a green test. A session that speaks swallows what a model raises."""
+
+    @function_tool
+    async def book_slot() -> str:
+        """Book a slot."""
+        return "booked"
+
+    model = ScriptedLLM([ToolCall("book_slott"), "Booked."], unknown_tools=unknown)
+    agent = Agent(instructions="Be kind.", tools=[book_slot])
+
+    async def call() -> None:
+        async with make(agent, llm=model) as caller:
+            await caller.says("Tuesday please")
+            if isinstance(caller, ScriptedCaller):
+                await caller.hears_reply()
+
+    if unknown:
+        await call()
+        return
+    with pytest.raises(UnexpectedCall, match=r"called 'book_slott'; the tools it was offered: 'book_slot'$"):
+        await call()
+
+
+async def test_a_speakers_call_fails_when_the_model_runs_out_of_replies(clock: VirtualClock) -> None:
+    """Style 3: doubles fail loudly; the session swallows it."""
+
+    async def call() -> None:
+        async with ScriptedCaller(Agent(instructions="Be kind."), llm=ScriptedLLM(["Yes."])) as caller:
+            for _ in range(2):
+                await caller.says("Tuesday please")
+                await caller.hears_reply()
+
+    with pytest.raises(UnexpectedCall, match="has 1 replies and was asked once more"):
+        await call()

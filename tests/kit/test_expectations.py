@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -232,6 +234,14 @@ async def test_what_was_stored_is_told_without_times_and_by_call() -> None:
     assert stored(store, "ana") == ["Caller: Hi", "Caller: Bye"]
     assert stored(store, "ana", session_id="fri") == ["Caller: Bye"]
     assert stored(store, "nobody") == []
+
+
+def test_what_is_no_scripted_store_is_refused_with_a_word_on_what_to_pass(tmp_path: Path) -> None:
+    """A stranger's remark: `stored(supermemory_local, …)` said that a path has no documents."""
+    with pytest.raises(
+        TypeError, match=r"a ScriptedStore, such as the fixture supermemory_store.*memory\.search"
+    ):
+        stored(cast(Any, tmp_path), "ana")
 
 
 # -- shorthand of the store

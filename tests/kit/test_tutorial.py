@@ -51,7 +51,7 @@ def test_the_tests_of_the_tutorial_pass_and_are_quiet(tmp_path: Path) -> None:
         timeout=150,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^6 passed in", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^8 passed in", done.stdout, re.MULTILINE), done.stdout
     assert done.stderr == ""
 
 

@@ -103,7 +103,9 @@ async def test_only_speech_is_stored(clock: VirtualClock, caplog: pytest.LogCapt
 
     store = ScriptedStore()
     memory = memory_over(store)
-    async with started(agent_over(memory, tools=[secret_lookup]), llm=ScriptedLLM(reply)) as session:
+    async with started(
+        agent_over(memory, tools=[secret_lookup]), llm=ScriptedLLM(reply, unknown_tools=True)
+    ) as session:
         memory.attach(session)
         await say(session, "Look it up.")
         session.update_agent(Agent(instructions="Another agent."))

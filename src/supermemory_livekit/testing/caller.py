@@ -10,7 +10,7 @@ from livekit.agents import AgentSession, CloseReason, llm, vad
 from livekit.agents.types import NOT_GIVEN
 
 from .speech import Loudspeaker, Microphone, ScriptedSTT, ScriptedTTS, ScriptedVAD, Subtitles
-from .text_caller import Answering, answered_by, conversation_of
+from .text_caller import Answering, answered_by, conversation_of, verify_model
 
 __all__ = ["ScriptedCaller"]
 
@@ -92,15 +92,16 @@ class ScriptedCaller:
         try:
             await answered_by(self.agent, self.session)
         except BaseException:
-            await self.__aexit__(None, None, None)
+            await self._close()
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.microphone.close()
-        await self.session.aclose()
+        await self._close()
+        if error is None:
+            verify_model(self.session)
 
     async def says(self, *segments: str, pause: float = 0.4) -> None:
         """Speak, and wait until the turn is over for the caller: silence noticed, last words recognised.
@@ -156,6 +157,10 @@ class ScriptedCaller:
     def conversation(self) -> list[tuple[str, str]]:
         """Role and words of every message of the session so far."""
         return conversation_of(self.session)
+
+    async def _close(self) -> None:
+        self.microphone.close()
+        await self.session.aclose()
 
     async def _voice(self, seconds: float) -> None:
         """Speak for `seconds`; voice detection reports in steps, as interruptions count by them."""

@@ -153,7 +153,16 @@ def stored(store: ScriptedStore, tag: str, *, session_id: str | None = None) -> 
 
     `session_id` limits it to one call. Turns are written after each reply and when the call ends: close the session and
     wait for `memory.aclose()` first.
+
+    Raises:
+        TypeError: `store` is no `ScriptedStore`, such as the path that the fixture `supermemory_local` is.
     """
+    if not isinstance(store, ScriptedStore):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            "stored() reads a ScriptedStore, such as the fixture supermemory_store, and was given a "
+            f"{type(store).__name__}; "
+            "of a real service, supermemory_local too, ask a memory: await memory.search(...)"
+        )
     documents = [
         text
         for (owner, custom_id), text in store.documents.items()

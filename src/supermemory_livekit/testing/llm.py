@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 from livekit.agents import llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, APIConnectOptions, NotGivenOr
 
+from .script import UnexpectedCall
+
 __all__ = ["Reply", "ReplyFunction", "ScriptedLLM", "SeenContext", "SeenItem", "ToolCall", "snapshot"]
 
 
@@ -91,10 +93,14 @@ def _freeze(item: llm.ChatItem) -> SeenItem:
 class ScriptedLLM(llm.LLM[Any]):
     """Answers with what `reply` returns for the context and tools of each request.
 
-    `reply` is a function, or a list whose entries are used one per request (running out of them is an error
-    that ends the turn), or one fixed reply. Requests are kept in `seen`. The first word comes
-    `first_token` seconds after the request, each later word `pace` seconds after the one before, on the
-    loop's clock.
+    `reply` is a function, or a list whose entries are used one per request, or one fixed reply. Requests are kept in
+    `seen`. The first word comes `first_token` seconds after the request, each later word `pace` seconds after the one
+    before, on the loop's clock.
+
+    Running out of replies, and a `ToolCall` of a tool that was not offered, raise `UnexpectedCall`, which ends the
+    turn. The session may swallow it, so `verify()` raises it again; `TextCaller` and `ScriptedCaller` call that at
+    their end.
+    With `unknown_tools` it may call any tool, as real models now and then do.
     """
 
     def __init__(
@@ -103,13 +109,16 @@ class ScriptedLLM(llm.LLM[Any]):
         *,
         first_token: float = 0.0,
         pace: float = 0.0,
+        unknown_tools: bool = False,
     ) -> None:
         super().__init__()
         self.seen: list[SeenContext] = []
         self.first_token = first_token
         self.pace = pace
         self._reply = reply
+        self._unknown_tools = unknown_tools
         self._position = itertools.count()
+        self._faults: list[str] = []
 
     @property
     def model(self) -> str:
@@ -123,6 +132,11 @@ class ScriptedLLM(llm.LLM[Any]):
     def last(self) -> SeenContext:
         """The newest request."""
         return self.seen[-1]
+
+    def verify(self) -> None:
+        """Raise `UnexpectedCall` when replies ran out, or a tool was called that was not offered."""
+        if self._faults:
+            raise UnexpectedCall("; ".join(self._faults))
 
     def chat(
         self,
@@ -151,9 +165,21 @@ class ScriptedLLM(llm.LLM[Any]):
         elif isinstance(reply, list):
             position = next(self._position)
             if position >= len(reply):
-                raise AssertionError(f"the scripted model has {len(reply)} replies and was asked once more")
+                raise self._fault(f"the scripted model has {len(reply)} replies and was asked once more")
             reply = reply[position]
-        return [reply] if isinstance(reply, (str, ToolCall)) else list(reply)
+        parts = [reply] if isinstance(reply, (str, ToolCall)) else list(reply)
+        offered = list(_names(tools))
+        for part in parts:
+            if isinstance(part, ToolCall) and not self._unknown_tools and part.name not in offered:
+                named = ", ".join(map(repr, offered)) or "none"
+                raise self._fault(
+                    f"the scripted model called {part.name!r}; the tools it was offered: {named}"
+                )
+        return parts
+
+    def _fault(self, what: str) -> UnexpectedCall:
+        self._faults.append(what)
+        return UnexpectedCall(what)
 
 
 class _Stream(llm.LLMStream):

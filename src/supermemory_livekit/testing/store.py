@@ -212,6 +212,8 @@ class ScriptedStore(MemoryStore):
             for operation, steps in self._scripts.items()
             if steps
         ]
+        if self._scripts["search"]:
+            unused.append("recall may have been answered by the mirror: InputParams(mirror=False)")
         if self._faults or unused:
             raise UnexpectedCall("; ".join([*self._faults, *unused]))
 

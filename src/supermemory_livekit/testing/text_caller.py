@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 
 from livekit.agents import Agent, AgentSession, llm
 
-__all__ = ["Answering", "TextCaller", "answered_by", "conversation_of"]
+from .llm import ScriptedLLM
+
+__all__ = ["Answering", "TextCaller", "answered_by", "conversation_of", "verify_model"]
 
 Answering: TypeAlias = "Agent | Callable[[AgentSession[Any]], Awaitable[object]]"
 """Who answers a scripted call: an agent, or a function of yours that starts the session it is given.
@@ -27,8 +29,8 @@ class TextCaller:
         assert await caller.says("Hi") == "Hello!"
     ```
 
-    The session is closed at the end, whatever happens. Use `ScriptedCaller` where timing matters: pauses,
-    interruptions, preemptive replies.
+    The session is closed at the end, whatever happens, and a `ScriptedLLM` is verified. Use
+    `ScriptedCaller` where timing matters: pauses, interruptions, preemptive replies.
 
     Args:
         agent: Who answers: an agent, or a function that starts the session (see `Answering`).
@@ -56,6 +58,8 @@ class TextCaller:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.session.aclose()
+        if error is None:
+            verify_model(self.session)
 
     async def says(self, text: str, *, timeout: float = 60) -> str:
         """Take a turn. Returns what the agent said to it, utterances joined by a space.
@@ -116,6 +120,12 @@ async def answered_by(agent: Answering, session: AgentSession[Any]) -> None:
         raise RuntimeError(
             "the function that answers the call has to start the session it is given"
         ) from None
+
+
+def verify_model(session: AgentSession[Any]) -> None:
+    """Raise again what a scripted model of this session found wrong and the session swallowed."""
+    if isinstance(session.llm, ScriptedLLM):
+        session.llm.verify()
 
 
 def conversation_of(session: AgentSession[Any]) -> list[tuple[str, str]]:
