@@ -21,10 +21,10 @@ from supermemory_livekit.retrieval import load_embedder
 
 def prewarm(process: JobProcess) -> None:
     """Runs once in each job process, before it takes a call."""
-    meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())])
+    meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter(timeout=2))])
     metrics.set_meter_provider(meters)
     spans = TracerProvider()
-    spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=2)))
     set_tracer_provider(spans)
     process.userdata["telemetry"] = [meters, spans]
     load_embedder()
@@ -44,8 +44,8 @@ async def entrypoint(ctx: JobContext) -> None:
     async def finish() -> None:
         # LiveKit ends a job process without running exit handlers, so nobody else exports what is left.
         await memory.aclose()
-        for provider in ctx.proc.userdata["telemetry"]:
-            await asyncio.to_thread(provider.force_flush)
+        providers = ctx.proc.userdata["telemetry"]
+        await asyncio.gather(*(asyncio.to_thread(provider.force_flush) for provider in providers))
 
     ctx.add_shutdown_callback(finish)
     await ctx.connect()
