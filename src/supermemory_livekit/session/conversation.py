@@ -153,7 +153,8 @@ class Conversation:
             self._consent.unbound()
             return
         on_the_line = self._line.speaker or self._line.linked
-        if len(self._unbound_speakers | ({on_the_line} if on_the_line is not None else set())) > 1:
+        speakers = self._unbound_speakers | ({on_the_line} if on_the_line is not None else set[str]())
+        if len(speakers) > 1:
             # Some of it was said by somebody else.
             self._discard_unbound()
         self._unbound_speakers.clear()
