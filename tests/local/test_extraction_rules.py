@@ -527,6 +527,11 @@ async def test_facts_of_talkative_strangers_are_found() -> None:
     assert _enough(await measure("talkers", RuleExtractor(), show=False), 0.76, 0.69)
 
 
+async def test_facts_of_calls_that_nobody_has_read_are_found() -> None:
+    """docs/decisions/0004: short calls of all kinds, by a third stranger; their sums alone are known."""
+    assert _enough(await measure("unread", RuleExtractor(), show=False), 0.9, 0.8)
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -558,3 +563,40 @@ async def test_a_tag_does_not_make_a_question_of_a_statement() -> None:
     assert texts(await heard("C: I work nights at the hospital, you know?")) == [
         "I work nights at the hospital."
     ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ich habe Diabetes, aber das bitte nicht aufschreiben.",
+        "Tengo diabetes, pero eso no lo apunte.",
+        "J'ai du diabète, mais ne le notez surtout pas.",
+        "J'ai du diabète, mais notez pas ça.",
+        "Tenho diabetes, mas isso não é para apontar.",
+        "Ho il diabete, però questo non lo scriva.",
+        "Ik heb diabetes, maar dat hoeft u niet op te schrijven.",
+    ],
+)
+async def test_what_is_not_to_be_written_down_is_not_in_any_language(said: str) -> None:
+    """Issue: consent; a wish that comes after the words holds for them."""
+    assert texts(await heard(f"C: {said}")) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ("Können Sie bitte meine Adresse löschen?", "Meine Adresse ist Lindenweg 4."),
+        ("¿Puede borrar mi dirección?", "Mi dirección es calle Sol 4."),
+        ("Pourriez-vous supprimer mon adresse ?", "Mon adresse est 4 rue du Lac."),
+        ("Olhe, pode apagar a minha morada, obrigado?", "A minha nova morada é Rua do Sol 4."),
+        ("Può cancellare il mio indirizzo?", "Il mio indirizzo è via Roma 4."),
+        ("Kunt u mijn adres verwijderen?", "Mijn adres is Dorpsstraat 4."),
+    ],
+)
+async def test_a_polite_wish_to_have_something_forgotten_is_one_in_any_language(
+    said: str, known: str
+) -> None:
+    """Issue: "forget my old address"."""
+    changes = await heard(f"C: {said}", known=(memory("k1", known),))
+    assert list(changes.forget) == ["k1"]
+    assert texts(changes) == []
