@@ -5,10 +5,10 @@
 
 `tests/data/facts/dev.json` was used while the rules were written, `heldout.json` was labelled before and is only
 measured, `strangers.json` was written by somebody who knew nothing of the rules; half of it was looked at later.
-`talkers.json` was written in the same way, by somebody else, of people who talk a lot and digress, and `unread.json` by
-a third person; nobody has read it for the rules: keep it so. A kept fact is right when it holds all key words of a label
-that no other kept fact has met; precision is the share of kept facts that are right, recall the share of labels that are
-met. Labels may also state `static`, `replaces` and
+`talkers.json` was written in the same way, by somebody else, of people who talk a lot and digress, and `unread.json`
+by a third person; nobody has read it for the rules: keep it so. A kept fact is right when it holds all key words of
+a label that no other kept fact has met; precision is the share of kept facts that are right, recall the share of labels
+that are met. Labels may also state `static`, `replaces` and
 `expires`, and a call which memories are to be forgotten; those are counted apart.
 
 `--file` measures labelled calls of your own instead: a JSON list of the same form, for example
