@@ -22,6 +22,7 @@ from supermemory_livekit.testing import (
     ScriptedRealtimeModel,
     ScriptedStore,
     ToolCall,
+    Work,
 )
 from tests.support.clock import VirtualClock
 from tests.support.jobs import job
@@ -478,3 +479,42 @@ async def test_a_cough_of_somebody_else_costs_the_caller_no_turn(monkeypatch: py
         await say(session, "Ana goes on.")
     await memory.aclose()
     assert "Caller: Ana goes on." in sent(store, "ana")
+
+
+async def test_what_is_said_after_a_tool_has_named_the_caller_is_theirs() -> None:
+    """Design 5.2: the turn was the unnamed caller's; the answer is to the one who is known by then."""
+    store = ScriptedStore()
+    memory = memory_over(store, "phone-1")
+
+    @llm.function_tool
+    async def identify() -> str:
+        """Finds out who calls."""
+        memory.bind(container_tag="ana", session_id="room-1")
+        return "Ana"
+
+    def reply(context: ChatContext, tools: list[llm.Tool]) -> Any:
+        return "Hello Ana." if context.items[-1].type == "function_call_output" else ToolCall("identify", {})
+
+    agent = SupermemoryAgent(memory, instructions="Be kind.", tools=[identify])
+    async with started(agent, llm=ScriptedLLM(reply)) as session:
+        memory.attach(session)
+        await say(session, "It is me.")
+    await memory.aclose()
+    assert "Caller: It is me." in sent(store, "phone-1")
+    assert "Agent: Hello Ana." in sent(store, "ana")
+    assert "Hello Ana." not in sent(store, "phone-1")
+
+
+async def test_what_preload_found_is_not_shown_to_a_caller_who_is_bound_while_it_waits(
+    clock: VirtualClock,
+) -> None:
+    """Issue: one caller must never meet another's memory."""
+    store = ScriptedStore().knows("ana", "Lives in Lisbon.").always("profile", Work(after=0.5))
+    memory = memory_over(store, "ana")
+    context = ChatContext()
+    loading = asyncio.ensure_future(memory.preload(context))
+    await asyncio.sleep(0.1)
+    memory.bind(container_tag="ben", session_id="room-1")
+    assert await loading is False
+    assert context.items == []
+    await memory.aclose()

@@ -23,7 +23,7 @@ from supermemory_livekit.spool.directory import MADE, SpoolDirectory, document_k
 from supermemory_livekit.spool.document_lock import DocumentLock
 from supermemory_livekit.spool.file import SpoolFile, take_over
 from supermemory_livekit.spool.records import read_records
-from supermemory_livekit.spool.recovery import recover
+from supermemory_livekit.spool.recovery import Recovered, recover
 from supermemory_livekit.spool.spool import Spool
 from supermemory_livekit.telemetry import Stats
 from supermemory_livekit.testing import Fail, Hang, ScriptedStore, Work
@@ -386,3 +386,19 @@ async def test_many_documents_are_delivered_beside_one_another(tmp_path: Path, c
     began = clock.elapsed
     assert (await recover(store, tmp_path / "spool")).delivered == 24
     assert clock.elapsed - began < 20
+
+
+async def test_an_emptied_file_is_ours_however_many_processes_die_over_it(tmp_path: Path) -> None:
+    """0008: a process dies when all was acknowledged and the file not deleted yet, and so does the next one."""
+    file = SpoolFile.create(SpoolDirectory(tmp_path), ANA)
+    path = file.path
+    path.write_bytes(b"")
+    os.close(file._fd)  # pyright: ignore[reportPrivateUsage]
+    first = take_over(path)
+    assert first is not None
+    os.close(first[0]._fd)  # pyright: ignore[reportPrivateUsage]
+    assert path.read_bytes() == b""
+    # What the versions before this one left of such a file.
+    path.write_bytes(b"\n")
+    assert await recover(ScriptedStore(), tmp_path) == Recovered()
+    assert not files(tmp_path)

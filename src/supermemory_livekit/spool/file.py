@@ -87,7 +87,8 @@ class SpoolFile:
         """Go on with what a dead process left in this file; one of another format stays as it is."""
         self._kept = bool(left.unscoped or left.refused) or not left.known
         if left.known:
-            self._append(b"\n")  # a torn last line must not swallow the first record that is added
+            if self._size:
+                self._append(b"\n")  # a torn last line must not swallow the first record that is added
             self._open = dict.fromkeys(keys_of(left.pieces), b"")
 
     @property

@@ -191,7 +191,8 @@ def read_records(data: bytes) -> Left:
     first, *lines = data.split(b"\n")
     header = _decoded(first)
     if header is None or header.get("format") != _FORMAT or header.get("version") not in _READABLE:
-        return Left(known=not data)
+        # Blank: emptied when all of it was acknowledged, and perhaps looked at by a process that died.
+        return Left(known=not data.strip())
     reader = _Reader()
     for line in filter(None, lines):
         reader.read(line)
