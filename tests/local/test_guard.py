@@ -162,6 +162,14 @@ async def test_two_keys_are_no_key(client: Callable[..., httpx.AsyncClient]) -> 
     assert (await client(key=None).get("/ns", headers=headers)).status_code == 401
 
 
+async def test_requests_without_a_key_guess_none(client: Callable[..., httpx.AsyncClient]) -> None:
+    """The inspector asks like that whether a key is needed; who opens it often is not locked out."""
+    answers = [
+        (await client(key=None, base_url="http://localhost").get("/ns")).status_code for _ in range(40)
+    ]
+    assert answers == [401] * 40
+
+
 async def test_guessing_keys_is_slowed_down_and_the_right_key_still_works(
     service: Service, client: Callable[..., httpx.AsyncClient]
 ) -> None:

@@ -117,7 +117,9 @@ class Guard:
             return 403, "Forbidden", "Pages of other sites cannot use this service", 0
         peer = str(scope["client"][0]) if scope.get("client") else ""
         if not (scope["path"] in self._open_paths or self._has_key(scope)):
-            wait = self._wrong_keys.take(peer)
+            # A request without a key guesses none: a page asks like that whether one is needed.
+            guesses = any(name.lower() == b"authorization" for name, _ in scope["headers"])
+            wait = self._wrong_keys.take(peer) if guesses else self._take_request(peer)
             if wait:
                 return 429, "Too many requests", "Too many requests without the right key", wait
             return (
@@ -126,8 +128,11 @@ class Guard:
                 "Either userId or orgId not found. Are you using the right API key?",
                 0,
             )
-        wait = self._requests.take(peer) if self._requests else 0
+        wait = self._take_request(peer)
         return (429, "Too many requests", "Wait as long as Retry-After says", wait) if wait else None
+
+    def _take_request(self, peer: str) -> float:
+        return self._requests.take(peer) if self._requests is not None else 0
 
     def _has_key(self, scope: Scope) -> bool:
         if self._expected is None:
