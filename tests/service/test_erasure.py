@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from supermemory_livekit.testing import Hang, Respond, ScriptedCaller, ScriptedR
 from tests.support.clock import VirtualClock
 from tests.support.jobs import job
 from tests.support.privacy import assert_private
+from tests.support.rooms import Person
 from tests.support.sessions import say, started
 
 from .conftest import LOGGERS, SECRETS
@@ -265,12 +265,6 @@ async def test_a_document_that_vanished_alone_is_written_anew(clock: VirtualCloc
         await written(memory)
     await memory.aclose()
     assert "Caller: My dog is called zanzibar." in await world.transcript(ANA)
-
-
-@dataclass
-class Person:
-    identity: str
-    attributes: dict[str, str] = field(default_factory=lambda: dict[str, str]())
 
 
 async def test_an_erasure_holds_for_the_tag_that_the_same_person_gets_later(

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from livekit.agents import AgentSession, ChatContext, UserInputTranscribedEvent, llm
+from livekit.agents import ChatContext, llm
 
 from supermemory_livekit import InputParams, ServiceUnavailable, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.errors import Conflict, ServiceTimeout
 from supermemory_livekit.store import Hit
 from supermemory_livekit.testing import Fail, Hang, ScriptedLLM, ScriptedStore, ToolCall, Work
 from supermemory_livekit.testing.llm import SeenContext
+from tests.support.rooms import hears
 from tests.support.sessions import say, started
 
 TAG = "ana"
@@ -242,11 +243,6 @@ async def test_the_tools_are_offered_only_when_they_are_asked_for() -> None:
         for wanted in (False, True)
     }
     assert offered[True] - offered[False] == {"go_off_the_record", "go_on_the_record"}
-
-
-def hears(session: AgentSession[None], words: str) -> None:
-    """What LiveKit reports while the caller is still speaking."""
-    session.emit("user_input_transcribed", UserInputTranscribedEvent(transcript=words, is_final=False))
 
 
 async def test_a_turn_that_began_off_the_record_is_not_kept_when_it_ends_on_it() -> None:

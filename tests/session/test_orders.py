@@ -8,11 +8,10 @@ by somebody who set out to break the package.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from livekit.agents import AgentSession, ChatContext, UserInputTranscribedEvent, UserStateChangedEvent, llm
+from livekit.agents import ChatContext, llm
 
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.store import Hit
@@ -26,31 +25,10 @@ from supermemory_livekit.testing import (
 )
 from tests.support.clock import VirtualClock
 from tests.support.jobs import job
+from tests.support.rooms import Line, Person, hears, speaks
 from tests.support.sessions import say, started
 
 ATTRIBUTE = "supermemory_container_tag"
-
-
-@dataclass
-class Permissions:
-    can_update_metadata: bool = False
-
-
-@dataclass
-class Person:
-    """Stands for a participant of a room; there is no LiveKit server here."""
-
-    identity: str
-    attributes: dict[str, str] = field(default_factory=lambda: dict[str, str]())
-    permissions: Permissions = field(default_factory=Permissions)
-
-
-class Line:
-    """Who is linked to the sessions. RoomIO needs a room on a server; what is asked of it here is who is linked."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, person: Person) -> None:
-        self.linked_participant: Person | None = person
-        monkeypatch.setattr(AgentSession, "room_io", property(lambda session: self))
 
 
 def memory_over(store: ScriptedStore, tag: str | None = None, **params: Any) -> SupermemoryLiveKit:
@@ -76,14 +54,6 @@ def answers_at_length(context: ChatContext, tools: list[llm.Tool]) -> str:
 
 def echoes(context: ChatContext, tools: list[llm.Tool]) -> str:
     return f"You said: {last_words(context)}"
-
-
-def speaks(session: AgentSession[Any]) -> None:
-    session.emit("user_state_changed", UserStateChangedEvent(old_state="listening", new_state="speaking"))
-
-
-def hears(session: AgentSession[Any], words: str) -> None:
-    session.emit("user_input_transcribed", UserInputTranscribedEvent(transcript=words, is_final=False))
 
 
 def sent(store: ScriptedStore, tag: str | None = None) -> str:

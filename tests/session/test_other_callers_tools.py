@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -12,15 +11,10 @@ from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKi
 from supermemory_livekit.scope import TAG_ATTRIBUTE
 from supermemory_livekit.testing import ScriptedLLM, ScriptedStore, ToolCall
 from tests.support.jobs import job
+from tests.support.rooms import Person
 from tests.support.sessions import say, started
 
 pytestmark = pytest.mark.usefixtures("clock")
-
-
-@dataclass
-class Person:
-    identity: str
-    attributes: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def memory_over(store: ScriptedStore, **params: Any) -> SupermemoryLiveKit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -14,23 +13,10 @@ from livekit.agents import AgentSession
 from supermemory_livekit import ConfigurationError, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.testing import ScriptedLLM, ScriptedStore
 from tests.support.jobs import job
+from tests.support.rooms import Permissions, Person
 from tests.support.sessions import say, started
 
 ATTRIBUTE = "supermemory_container_tag"
-
-
-@dataclass
-class Permissions:
-    can_update_metadata: bool = False
-
-
-@dataclass
-class Person:
-    """Stands for a participant of a room; there is no LiveKit server here."""
-
-    identity: str
-    attributes: dict[str, str] = field(default_factory=dict)
-    permissions: Permissions = field(default_factory=Permissions)
 
 
 def memory_over(store: ScriptedStore) -> SupermemoryLiveKit:

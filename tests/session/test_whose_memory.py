@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from livekit.agents import AgentSession, ChatContext, UserInputTranscribedEvent, llm
+from livekit.agents import ChatContext, llm
 
 from supermemory_livekit import InputParams, SupermemoryAgent, SupermemoryLiveKit
 from supermemory_livekit.capture.consent import Consent
@@ -17,31 +16,10 @@ from supermemory_livekit.store import Profile
 from supermemory_livekit.testing import ScriptedLLM, ScriptedStore, ToolCall
 from tests.support.clock import VirtualClock
 from tests.support.jobs import job
+from tests.support.rooms import Line, Permissions, Person, hears
 from tests.support.sessions import say, started
 
 ATTRIBUTE = "supermemory_container_tag"
-
-
-@dataclass
-class Permissions:
-    can_update_metadata: bool = False
-
-
-@dataclass
-class Person:
-    """Stands for a participant of a room; there is no LiveKit server here."""
-
-    identity: str
-    attributes: dict[str, str] = field(default_factory=lambda: dict[str, str]())
-    permissions: Permissions = field(default_factory=Permissions)
-
-
-class Line:
-    """Who is linked to the sessions. RoomIO needs a room on a server; what is asked of it here is who is linked."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, person: Person) -> None:
-        self.linked_participant: Person | None = person
-        monkeypatch.setattr(AgentSession, "room_io", property(lambda session: self))
 
 
 def memory_over(store: ScriptedStore, **params: Any) -> SupermemoryLiveKit:
@@ -64,11 +42,6 @@ def echoes(context: ChatContext, tools: list[llm.Tool]) -> str:
 def documents(store: ScriptedStore) -> dict[str, str]:
     """What is stored, by container tag."""
     return {tag: text for (tag, _), text in store.documents.items()}
-
-
-def hears(session: AgentSession[Any], words: str) -> None:
-    """What LiveKit reports while somebody is speaking."""
-    session.emit("user_input_transcribed", UserInputTranscribedEvent(transcript=words, is_final=False))
 
 
 # -- nobody

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
+from tests.support.rooms import Person
 
 from supermemory_livekit.scope import Scopes, call_tag, container_tag, is_nobody
 
@@ -96,13 +95,6 @@ def test_the_tag_of_one_call_is_its_own_and_no_identity_reaches_it() -> None:
     assert len({tag, call_tag("room-2", "anonymous"), call_tag("room-1", "sip_unknown")}) == 3
     assert call_tag("a b", "c") != call_tag("a", "b c")
     assert container_tag(tag, identity=True) != tag
-
-
-@dataclass
-class Person:
-    identity: str
-    sid: str = ""
-    attributes: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def test_participants_without_a_name_are_told_apart() -> None:

@@ -221,8 +221,7 @@ def _vector_schema(connection: _Rows) -> str:
         if not connection.execute("SELECT 1 FROM pg_available_extensions WHERE name='vector'").fetchall():
             raise StorageError(
                 "The PostgreSQL server lacks the extension pgvector: install it there"
-                " (https://github.com/pgvector/pgvector; Debian has postgresql-NN-pgvector, NN being the server's"
-                " version), then start this again"
+                " (Debian has it as postgresql-NN-pgvector, NN being the server's version), then start this again"
             )
         try:
             connection.execute("CREATE EXTENSION vector")
